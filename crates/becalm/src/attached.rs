@@ -3,12 +3,11 @@
 use std::fs::{File, OpenOptions};
 use std::io::IsTerminal;
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use recording::Recording;
 use script::lines::LineFinder;
-use watch::{AttachError, AttachOptions, RecordedStarts, Watched};
+use watch::{AttachError, AttachOptions, RecordedStarts, Until, Watched};
 
 use crate::exit::Failure;
 use crate::recorded;
@@ -23,8 +22,8 @@ pub struct AttachedRecording {
 /// Whom to watch, and how long.
 pub struct AttachRequest {
     pub pids: Vec<i32>,
-    /// Until the last one ends or the user lets go of them, if not given.
-    pub at_most: Option<Duration>,
+    /// What ends the watching, besides the end of the last one and the user.
+    pub until: Vec<Until>,
     /// Only what starts processes.
     pub starts: Option<RecordedStarts>,
 }
@@ -32,7 +31,7 @@ pub struct AttachRequest {
 /// Watches processes and records them to a path if one is given, else to a file without a name,
 /// and reads that back.
 pub fn and_read(wanted: AttachRequest, path: Option<&Path>) -> Result<AttachedRecording, Failure> {
-    let AttachRequest { pids, at_most, starts } = wanted;
+    let AttachRequest { pids, until, starts } = wanted;
     let existed = path.is_some_and(|path| path.symlink_metadata().is_ok());
     let file = match path {
         Some(path) if existed && !path.is_file() => {
@@ -48,7 +47,7 @@ pub fn and_read(wanted: AttachRequest, path: Option<&Path>) -> Result<AttachedRe
     }
     let options = AttachOptions {
         pids,
-        at_most,
+        until,
         starts,
         observer: || Box::new(LineFinder::default()),
         read_image: |path| loader::facts(path).ok(),
@@ -67,11 +66,14 @@ pub fn and_read(wanted: AttachRequest, path: Option<&Path>) -> Result<AttachedRe
     Ok(AttachedRecording { file, recording, watched })
 }
 
-/// A time as `--until` takes it: seconds.
-pub fn seconds(text: &str) -> Result<Duration, String> {
-    let number = text.strip_suffix('s').unwrap_or(text).parse::<f64>();
-    let time = number.ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    time.ok_or_else(|| "give a number of seconds".to_owned())
+/// What `--until` takes where nothing is heard of MPI_Init.
+pub fn until(text: &str) -> Result<Until, String> {
+    match text.parse() {
+        Ok(Until::Start | Until::MpiInit) | Err(_) => {
+            Err("give quiet, a number of seconds, exec:NAME, open:GLOB or exit".to_owned())
+        }
+        Ok(until) => Ok(until),
+    }
 }
 
 /// The processes of a Slurm job, or of one of its steps, on this node.
@@ -113,9 +115,8 @@ mod tests {
     }
 
     #[test]
-    fn a_time_is_a_number_of_seconds() {
-        assert_eq!(seconds("10"), Ok(Duration::from_secs(10)));
-        assert_eq!(seconds("0.5s"), Ok(Duration::from_millis(500)));
-        assert!(["", "-1", "nan", "inf", "1m"].iter().all(|text| seconds(text).is_err()));
+    fn what_would_take_a_breakpoint_is_no_end() {
+        assert!(until("10").is_ok() && until("quiet").is_ok() && until("exec:cc1plus").is_ok());
+        assert!(["mpi-init", "start", "soon"].iter().all(|text| until(text).is_err()));
     }
 }

@@ -19,6 +19,7 @@ mod rehearsed;
 mod reporting_rank;
 mod save;
 mod stdout_redirect;
+mod until_options;
 mod verb;
 
 use std::ffi::OsString;

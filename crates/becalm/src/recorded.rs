@@ -27,6 +27,8 @@ pub struct RecordRequest {
     pub old_kernel: bool,
     /// Only what starts processes; what is said above of calls then counts for nothing.
     pub starts: Option<watch::RecordedStarts>,
+    /// What ends the watching; nothing but the end, where it is empty.
+    pub until: Vec<watch::Until>,
 }
 
 impl RecordRequest {
@@ -39,6 +41,7 @@ impl RecordRequest {
             tap: true,
             old_kernel: false,
             starts: None,
+            until: Vec::new(),
         }
     }
 
@@ -162,7 +165,7 @@ fn start(wanted: &RecordRequest, file: File) -> Result<Session, Failure> {
     let (options, look) = (wanted.options(), Box::new(LineFinder::default()));
     let session = match wanted.starts {
         Some(starts) => watch::record_starts(&command, file, &options, look, starts),
-        None => watch::record_observed(&command, file, &options, look),
+        None => watch::record_until(&command, file, &options, look, wanted.until.clone()),
     };
     session.map_err(failure)
 }
@@ -199,6 +202,9 @@ pub fn say_what_is_missing(finished: &Finished) {
     for line in explain::said(&finished.blinds) {
         term::warn(&line);
     }
+    if let Some(let_go) = &finished.let_go {
+        term::warn(&explain::watched_until(let_go));
+    }
     if finished.still_running > 0 {
         term::warn(&format!(
             "the command has ended, {} of its processes still {}: recording goes on in \
@@ -230,7 +236,10 @@ pub fn print_json(path: &Path, rank: Option<&Rank>, finished: &Finished) -> Resu
         "rank": rank,
         "ended": finished.ended,
         "still_running": finished.still_running,
-        "whole": finished.failure.is_none() && finished.still_running == 0,
+        "whole": finished.failure.is_none()
+            && finished.still_running == 0
+            && finished.let_go.is_none(),
+        "let_go": finished.let_go,
         "failure": finished.failure,
         "blinds": finished.blinds,
     });

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use explain::{RunWarning, WarningKind};
-use recording::{Name, Nanos, Recording, shown_name};
+use recording::{LetGo, Name, Nanos, Recording, shown_name};
 use serde::Serialize;
 use term::{plain, quoted_path, shell_line, width};
 
@@ -40,12 +40,15 @@ pub struct RecordingHead {
     pub whole: bool,
     /// Why it does not, where it was cut.
     pub cut: Option<String>,
+    /// When and why the command was watched no longer, where that was before its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub let_go: Option<LetGo>,
     /// What it cannot show.
     pub blind: Vec<RunWarning>,
 }
 
 /// The warnings that say that a recording ended too early.
-const CUT: [WarningKind; 2] = [WarningKind::Cut, WarningKind::Running];
+const CUT: [WarningKind; 3] = [WarningKind::Cut, WarningKind::Running, WarningKind::LetGo];
 
 impl RecordingHead {
     /// What is to be said of the recording that was loaded from `file`.
@@ -69,6 +72,7 @@ impl RecordingHead {
             calls: recording.events.len() as u64,
             all_syscalls: header.all_syscalls,
             whole: recording.is_whole(),
+            let_go: recording.let_go().cloned(),
             cut: cut.into_iter().map(|warning| warning.text).next(),
             blind,
         }

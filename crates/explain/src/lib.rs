@@ -49,7 +49,7 @@ pub use storm::{
 };
 pub use threshold::STARTS;
 pub use verdict::StartVerdict;
-pub use warnings::{WarningKind, said, warnings};
+pub use warnings::{WarningKind, said, warnings, watched_until};
 pub use words::listed;
 
 use cost::RunWait;

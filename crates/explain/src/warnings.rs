@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use cost::ProjectionError;
-use recording::{Blind, ExitStatus, ProcessId, Recording};
+use recording::{Blind, ExitStatus, LetGo, ProcessId, Recording};
 use serde::{Deserialize, Serialize};
 
 use crate::cost::RunWait;
@@ -20,6 +20,8 @@ const NAMES: usize = 3;
 pub enum WarningKind {
     /// The recording is cut: all counts are lower bounds.
     Cut,
+    /// The command was let go of when its start was over.
+    LetGo,
     /// Processes still ran when the recording ended.
     Running,
     /// It ran already when the recording began.
@@ -221,8 +223,8 @@ fn joined(recording: &Recording) -> Option<RunWarning> {
     let watched = recording.summary.as_ref().map_or("a while".into(), |end| time(end.ended));
     let text = match left {
         0 => format!(
-            "watched for {watched} to its end, from {age} after its start: what it did \
-                      before is not counted"
+            "watched for {watched} to its end, from {age} after its start: what it did before is \
+             not counted"
         ),
         _ => format!(
             "watched for {watched} from {age} after its start, and then left to itself with {}: \
@@ -237,12 +239,20 @@ fn time(nanos: recording::Nanos) -> String {
     term::number::time(std::time::Duration::from_nanos(nanos.0))
 }
 
+/// That a recording is of a start alone, and how to have more.
+pub fn watched_until(let_go: &LetGo) -> String {
+    format!("{}; --until exit watches the whole run", let_go.words())
+}
+
 fn running(recording: &Recording) -> Option<RunWarning> {
     // In a cut recording no process has its end; that is said already, and so it is of what was
     // left to itself.
     recording.summary.as_ref()?;
     if recording.header.joined.is_some() {
         return None;
+    }
+    if let Some(let_go) = recording.let_go() {
+        return Some(RunWarning { kind: WarningKind::LetGo, text: watched_until(let_go) });
     }
     let left: Vec<_> = recording
         .processes

@@ -43,6 +43,11 @@ impl ProcessStat {
         matches!(self.state(), b'T' | b't')
     }
 
+    /// Field 12: how many pages had to be read from a disk or a server (`majflt`).
+    pub fn major_faults(&self) -> Option<u64> {
+        self.number(12)
+    }
+
     /// Field 39: the processor on which it runs, or ran last.
     pub fn processor(&self) -> Option<u32> {
         self.number(39)

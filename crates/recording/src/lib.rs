@@ -10,6 +10,7 @@
 //! | `mounts` | which filesystem a path was on, for a process at a moment |
 //! | `event` | one system call: who, what, which path, result, time |
 //! | `process` | one process: its execs, its end, what it used |
+//! | `let_go` | when and why a program was watched no longer |
 //! | `origin` | where in its parent's script it was started |
 //! | `cause` | why a call was made, and whether that is observed or inferred |
 //! | `attributor` | the same for a million calls: each distinct combination is worked out once |
@@ -37,6 +38,7 @@ pub mod diff;
 mod event;
 pub mod export;
 mod header;
+mod let_go;
 mod lineage;
 mod load;
 mod memory;
@@ -65,6 +67,7 @@ pub use call::{Abi, Call, Class, Kind};
 pub use cause::{Attribution, Cause, Role};
 pub use event::{Event, Outcome, Phase, errno_name};
 pub use header::{Header, JoinedRun};
+pub use let_go::{LetGo, LetGoReason};
 pub use lineage::Descent;
 pub use load::Recording;
 pub use mounts::{Mount, MountChange, is_answered_on_node, mount_of};

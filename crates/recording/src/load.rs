@@ -9,7 +9,7 @@ use std::path::Path;
 use crate::lineage::{self, Inherited};
 use crate::mounts::MountHistory;
 use crate::{
-    Blind, Event, Header, MappedElf, PathId, Process, ProcessEnd, ProcessId, Reader, Record,
+    Blind, Event, Header, LetGo, MappedElf, PathId, Process, ProcessEnd, ProcessId, Reader, Record,
     RecordingReadError, RecordingSummary, Signal, shown,
 };
 
@@ -172,6 +172,11 @@ impl Recording {
     /// The process of that number. Every number in a loaded recording has one.
     pub fn process(&self, id: ProcessId) -> &Process {
         &self.processes[id.0 as usize]
+    }
+
+    /// When and why the program was let go of, if it was.
+    pub fn let_go(&self) -> Option<&LetGo> {
+        self.summary.as_ref()?.let_go.as_ref()
     }
 
     /// Whether the recording shows all of the run: it was ended, every process ended in it,

@@ -4,7 +4,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Event, Exec, ExitStatus, MappedElf, MountChange, Nanos, Origin, ProcessId, StartCall, Usage,
+    Event, Exec, ExitStatus, LetGo, MappedElf, MountChange, Nanos, Origin, ProcessId, StartCall,
+    Usage,
 };
 
 /// The first bytes of every recording; the digit is the format's version.
@@ -200,4 +201,7 @@ pub struct RecordingSummary {
     pub calls: u64,
     /// How many processes.
     pub processes: u32,
+    /// There if the program was let go of before its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub let_go: Option<LetGo>,
 }

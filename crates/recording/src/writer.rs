@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::wire::{BLOCK_LIMIT, BlockKind, FRAME, MAGIC};
-use crate::{Event, Header, Nanos, PathId, Record, RecordingSummary};
+use crate::{Event, Header, LetGo, Nanos, PathId, Record, RecordingSummary};
 
 /// Where a recording goes.
 pub type Sink = Box<dyn Write + Send>;
@@ -136,6 +136,11 @@ impl Writer {
         if before < BLOCK && state.pending.len() >= BLOCK {
             self.shared.wake.notify_all();
         }
+    }
+
+    /// The program is watched no longer from now on.
+    pub fn let_go(&mut self, let_go: LetGo) {
+        self.summary.let_go = Some(let_go);
     }
 
     /// Returns once all that was recorded has been handed to the sink.

@@ -157,6 +157,15 @@ impl CpuBinder {
         }
     }
 
+    /// A thread is about to be traced no longer: it has all its CPUs, also one that was born to a
+    /// bound thread of which nobody has told yet.
+    pub fn let_go(&mut self, tid: i32) {
+        if let Some(shared) = &self.shared {
+            shared.lock().remove(&tid);
+            set(tid, &shared.all);
+        }
+    }
+
     /// Gives all threads and the recorder their CPUs back.
     fn release(&mut self) {
         let Some(shared) = &self.shared else { return };

@@ -22,9 +22,10 @@ use crate::ptrace::{
 use crate::reader::{self, CallReader, StoppedCall};
 use crate::session::Instruments;
 use crate::shape::{self, CallShapes, Extent};
+use crate::start_watch::StartWatch;
 use crate::task::{PendingCall, Task};
 use crate::tracer::{Tracer, TracerParts};
-use crate::{RecorderOptions, arch, filter, host, memory};
+use crate::{RecorderOptions, Until, arch, filter, host, memory};
 
 /// All that the tracer process needs.
 pub(crate) struct TracerStart<'a> {
@@ -48,8 +49,10 @@ struct FirstExec {
 /// Runs the tracer process.
 pub(crate) fn run(mut job: TracerStart<'_>) {
     // Every call stops where everything is recorded, and where an outer filter could hide
-    // calls from one of ours: its answers outrank SECCOMP_RET_TRACE (seccomp(2)).
-    let filtered = !job.options.all_syscalls && !job.outer_filter;
+    // calls from one of ours: its answers outrank SECCOMP_RET_TRACE (seccomp(2)). Who is let go of
+    // must not have one, as it could not be taken away again.
+    let lets_go = Until::let_go(&job.instruments.until);
+    let filtered = !job.options.all_syscalls && !job.outer_filter && !lets_go;
     let mut tappable = shape::tappable();
     if job.instruments.delays.is_some() {
         // Who is delayed must stop.
@@ -210,7 +213,8 @@ fn begin(
     };
     let mut log = RecordingLog::new(writer, origin, options.read_image);
     let binder = CpuBinder::new(options.bind);
-    let Instruments { delays, observer, .. } = instruments;
+    let Instruments { delays, observer, until, .. } = instruments;
+    let start = Until::let_go(&until).then(|| StartWatch::begin(until, log.now()));
     let injector = delays.map(|delays| DelayInjector::new(delays, log.now()));
     // The exec's own exit comes next.
     let mut task = Task { inside: true, ..Task::new(thread.tid()) };
@@ -222,7 +226,7 @@ fn begin(
     let observers = Observers(observer);
     #[rustfmt::skip]
     let parts = TracerParts {
-        log, reader, observers, tap, injector, binder, messages, outer_filter,
+        log, reader, observers, tap, injector, binder, messages, outer_filter, start,
     };
     Some(Tracer::begin(parts, task, thread))
 }

@@ -32,6 +32,30 @@ pub(crate) fn take_pending(signals: &[i32]) {
     while unsafe { libc::sigtimedwait(&set, std::ptr::null_mut(), &now) } > 0 {}
 }
 
+/// Has wait4(2) of this thread return once in a while, with EINTR, until the process ends. Where the
+/// kernel refuses the timer, it returns with the next child's change.
+pub(crate) fn wake_every(pause: Nanos) {
+    extern "C" fn nothing(_signal: i32) {}
+    let interval = libc::timespec { tv_sec: 0, tv_nsec: pause.0.min(999_999_999) as libc::c_long };
+    // SAFETY: the handler does nothing; the structures are plain numbers, initialised before the
+    // kernel reads them, and outlive the calls.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = nothing as *const () as usize;
+        libc::sigaction(libc::SIGALRM, &action, std::ptr::null_mut());
+        let mut event: libc::sigevent = std::mem::zeroed();
+        event.sigev_notify = libc::SIGEV_THREAD_ID;
+        event.sigev_signo = libc::SIGALRM;
+        event.sigev_notify_thread_id = libc::gettid();
+        let mut timer = std::mem::zeroed();
+        if libc::timer_create(libc::CLOCK_MONOTONIC, &mut event, &mut timer) == 0 {
+            let times = libc::itimerspec { it_interval: interval, it_value: interval };
+            libc::timer_settime(timer, 0, &times, std::ptr::null_mut());
+        }
+    }
+    launch::signals::unblock(&launch::signals::set([libc::SIGALRM]));
+}
+
 /// Sleeps until a child has changed, and at most that long. One that changed since the last
 /// `wait4` is not slept through, as its signal is still there.
 pub(crate) fn wait_for_child(most: Nanos) {

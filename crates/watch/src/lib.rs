@@ -21,6 +21,8 @@
 //! | `descriptor_tap` | descriptor calls that an eBPF program reports, where it is allowed |
 //! | `inject`, `clock` | delays after calls |
 //! | `signals` | signals, as if there were no tracer |
+//! | `until`, `start_watch` | when a start is over: what was asked for, and whether it is |
+//! | `mpi_init` | MPI_Init's return, caught |
 //! | `observer`, `observers` | somebody who looks into processes at their forks |
 //! | `log` | what goes into the recording |
 //! | `mounts` | what a process sees mounted, where that changes |
@@ -46,6 +48,7 @@ mod log;
 mod memory;
 mod message;
 mod mounts;
+mod mpi_init;
 mod observer;
 mod observers;
 mod program;
@@ -55,20 +58,23 @@ mod session;
 mod shape;
 mod signals;
 mod space;
+mod start_watch;
 mod table;
 mod task;
 mod tracer;
+mod until;
 
 use std::fs::File;
 
 use session::Instruments;
 
-pub use attach::{AttachEnd, AttachError, AttachOptions, Watched, attach};
+pub use attach::{AttachError, AttachOptions, Watched, attach};
 pub use ending::{AtEnd, processor, to_end, waited};
 pub use inject::{Deadlines, DelayPolicy, ReturnedCall};
 pub use log::ReadImage;
 pub use observer::{Executed, Observer, ScriptFrame, Stopped, TOLD};
 pub use session::{Finished, Session};
+pub use until::{GlobPattern, QUIET, Until, UntilError};
 
 /// What a recording of starts alone has besides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -205,6 +211,23 @@ pub fn record_observed(
     observer: Box<dyn Observer>,
 ) -> Result<Session, RecorderError> {
     let instruments = Instruments { observer: Some(observer), ..Instruments::default() };
+    session::start(command, file, options, instruments)
+}
+
+/// The same, of a command's start alone: it is let go of where the first of `until` comes.
+///
+/// Every call stops until then, as a filter could not be taken away again.
+///
+/// # Errors
+/// As [`record`].
+pub fn record_until(
+    command: &launch::Command,
+    file: File,
+    options: &RecorderOptions,
+    observer: Box<dyn Observer>,
+    until: Vec<Until>,
+) -> Result<Session, RecorderError> {
+    let instruments = Instruments { observer: Some(observer), until, ..Instruments::default() };
     session::start(command, file, options, instruments)
 }
 

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use recording::{
-    Blind, Event, MappedElf, MountChange, Nanos, PathId, Record, RecordingSummary, Writer,
+    Blind, Event, LetGo, MappedElf, MountChange, Nanos, PathId, Record, RecordingSummary, Writer,
 };
 
 use crate::files::FullPath;
@@ -135,6 +135,11 @@ impl RecordingLog {
             }
         }
         self.writer.flush();
+    }
+
+    /// Notes that the program is watched no longer.
+    pub fn let_go(&mut self, let_go: &LetGo) {
+        self.writer.let_go(let_go.clone());
     }
 
     /// Ends the recording.

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 
 use launch::Ended;
-use recording::Blind;
+use recording::{Blind, LetGo};
 use rustix::process::{Pid, Signal, getppid, kill_process, set_parent_process_death_signal};
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 use serde::{Deserialize, Serialize};
@@ -22,6 +22,8 @@ pub(crate) enum TracerMessage {
     Delivered { signal: i32, from: i32 },
     /// It ended; what it left running is followed further.
     MainEnded { ended: Ended, still_running: usize, blinds: Vec<Blind> },
+    /// The command is watched no longer; the recording is as long as it will be.
+    LetGo(LetGo),
     /// The recording is written, or could not be.
     Finished { failure: Option<String> },
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use launch::signals::{self, ReceivedSignal, SignalQueue};
 use launch::{Command, Ended};
-use recording::Blind;
+use recording::{Blind, LetGo};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{
@@ -18,7 +18,7 @@ use crate::boot::{self, TracerStart};
 use crate::inject::DelayPolicy;
 use crate::message::{Inbox, Messages, TracerMessage};
 use crate::observer::Observer;
-use crate::{RecordedStarts, RecorderError, RecorderOptions, host};
+use crate::{RecordedStarts, RecorderError, RecorderOptions, Until, host, start_watch};
 
 /// What the command left running gets this long to end before the front goes without it.
 const GRACE: Duration = Duration::from_millis(50);
@@ -36,6 +36,10 @@ pub struct Session {
     delivered: Vec<(i32, i32, Instant)>,
     over: Option<Finished>,
     end: Option<Instant>,
+    /// Whether the command can be let go of before its end.
+    lets_go: bool,
+    /// That it was.
+    let_go: Option<LetGo>,
 }
 
 /// What a recorded command left.
@@ -49,6 +53,8 @@ pub struct Finished {
     pub blinds: Vec<Blind>,
     /// Why the recording is cut, if it is.
     pub failure: Option<String>,
+    /// When and why the command was watched no longer, if it was let go of.
+    pub let_go: Option<LetGo>,
 }
 
 /// Who has a part in the recording, and how much of the run it is of.
@@ -58,6 +64,8 @@ pub(crate) struct Instruments {
     pub observer: Option<Box<dyn Observer>>,
     /// Whether only what starts processes is recorded.
     pub starts: Option<RecordedStarts>,
+    /// What ends the watching before the end.
+    pub until: Vec<Until>,
 }
 
 pub(crate) fn start(
@@ -67,6 +75,7 @@ pub(crate) fn start(
     instruments: Instruments,
 ) -> Result<Session, RecorderError> {
     let around = host::surroundings();
+    let lets_go = Until::let_go(&instruments.until);
     let (from, to) = pipe()?;
     let front = rustix::process::getpid();
     let passed_on = signals::set(signals::passed_on());
@@ -99,6 +108,8 @@ pub(crate) fn start(
         delivered: Vec::new(),
         over: None,
         end: None,
+        lets_go,
+        let_go: None,
     };
     session.wait_for_start()?;
     Ok(session)
@@ -182,10 +193,17 @@ impl Session {
                 self.delivered.push((signal, from, Instant::now()));
             }
             TracerMessage::MainEnded { ended, still_running, blinds } => {
-                self.over = Some(Finished { ended, still_running, blinds, failure: None });
+                let let_go = self.let_go.clone();
+                self.over = Some(Finished { ended, still_running, blinds, failure: None, let_go });
                 if still_running > 0 {
                     self.end = Some(Instant::now() + GRACE);
                 }
+            }
+            TracerMessage::LetGo(let_go) => {
+                if let Some(over) = &mut self.over {
+                    over.let_go = Some(let_go.clone());
+                }
+                self.let_go = Some(let_go);
             }
             TracerMessage::Finished { failure } => {
                 if let Some(over) = &mut self.over {
@@ -206,6 +224,10 @@ impl Session {
             // The terminal's own signals go to the whole group, the command included; and the
             // tracer's SIGCONT is for this process only.
             if code > 0 || from == self.tracer.as_raw_pid() {
+                if code > 0 && signal == libc::SIGQUIT && self.lets_go {
+                    // It may be gone already.
+                    let _ = launch::signals::send(self.tracer.as_raw_pid(), start_watch::ASK);
+                }
                 continue;
             }
             if !self.was_delivered(signal, from) {

@@ -8,7 +8,6 @@ use proc::ProcessStatus;
 use recording::Nanos;
 use rustix::process::{getegid, geteuid};
 
-use crate::arch::ThreadRegisters;
 use crate::ptrace::{StoppedThread, TraceError};
 use crate::task::InterruptedCall;
 
@@ -27,37 +26,26 @@ pub(crate) fn deliver(
     signal: i32,
     now: Nanos,
 ) -> Result<bool, TraceError> {
-    let registers = thread.registers()?;
     let is_ignored = || SignalMasks::of(thread.tid()).is_some_and(|masks| masks.ignore(signal));
-    if !registers.left_call_with_eintr() || !is_ignored() {
+    if !thread.registers()?.left_call_with_eintr() || !is_ignored() {
         return Ok(true);
     }
-    make_again(thread, registers, interrupted, now)?;
+    restart(thread, interrupted, now)?;
     Ok(false)
 }
 
-/// Has a call go on that PTRACE_INTERRUPT broke off, where the kernel would let it return EINTR:
-/// most calls restart by themselves, epoll_wait(2) and some others do not (signal(7)).
-pub(crate) fn mend_interrupted(
+/// Has a call be made again that a stop without effect has ended with EINTR, as [`deliver`] has
+/// it; a thread that has left none stays as it is. Where a handler runs after all, the kernel has
+/// the call return EINTR.
+pub(crate) fn restart(
     thread: &StoppedThread,
     interrupted: &mut Option<InterruptedCall>,
     now: Nanos,
 ) -> Result<(), TraceError> {
-    let registers = thread.registers()?;
-    match registers.left_call_with_eintr() {
-        true => make_again(thread, registers, interrupted, now),
-        false => Ok(()),
+    let mut registers = thread.registers()?;
+    if !registers.left_call_with_eintr() {
+        return Ok(());
     }
-}
-
-/// Has a call that a thread has left with EINTR be made again if no handler runs, until its time
-/// is over.
-fn make_again(
-    thread: &StoppedThread,
-    mut registers: ThreadRegisters,
-    interrupted: &mut Option<InterruptedCall>,
-    now: Nanos,
-) -> Result<(), TraceError> {
     match registers.timeout(thread.tid()) {
         None => registers.let_kernel_restart(),
         Some((timeout, result)) => {
@@ -140,6 +128,12 @@ impl SignalMasks {
 /// Whether a signal that ends its process waits for a stopped thread.
 pub(crate) fn is_doomed(tid: i32) -> bool {
     SignalMasks::of(tid).is_some_and(|masks| masks.are_deadly())
+}
+
+/// Whether one of these signals waits for a thread, and is not blocked.
+pub(crate) fn waits(tid: i32, signals: &[i32]) -> bool {
+    let mask: u64 = signals.iter().map(|signal| bit(*signal)).sum();
+    SignalMasks::of(tid).is_some_and(|masks| masks.waiting & !masks.blocked & mask != 0)
 }
 
 /// Whether executing a file would give other rights: set-user-id, set-group-id, capabilities.

@@ -3,6 +3,8 @@
 
 use recording::{PathId, Phase};
 
+use crate::mpi_init::Breakpoints;
+
 /// A mapped range of instructions.
 #[derive(Clone, Copy, Debug)]
 struct MappedCode {
@@ -22,11 +24,12 @@ pub(crate) struct AddressSpace {
     /// musl's loader is its C library: its instructions do not tell the loader from the
     /// program, so they count as the loader's only until the program begins.
     loader_is_libc: bool,
+    pub breakpoints: Breakpoints,
 }
 
 impl Default for AddressSpace {
     fn default() -> AddressSpace {
-        AddressSpace { code: Vec::new(), phase: Phase::Running, loader_is_libc: false }
+        AddressSpace { phase: Phase::Running, ..AddressSpace::new(false, false) }
     }
 }
 
@@ -41,7 +44,8 @@ impl AddressSpace {
     /// The address space of a program that has just been executed.
     pub fn new(has_loader: bool, loader_is_libc: bool) -> AddressSpace {
         let phase = if has_loader { Phase::Loading } else { Phase::Running };
-        AddressSpace { code: Vec::new(), phase, loader_is_libc }
+        let breakpoints = Breakpoints::default();
+        AddressSpace { code: Vec::new(), phase, loader_is_libc, breakpoints }
     }
 
     /// Adds a mapping, in the place of what it covers.

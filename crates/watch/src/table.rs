@@ -54,6 +54,11 @@ impl ProcessTable {
         self.tasks.get(&tid).map_or(tid, |task| task.group)
     }
 
+    /// All threads.
+    pub fn tasks(&self) -> impl Iterator<Item = &Task> {
+        self.tasks.values()
+    }
+
     /// How many threads there are.
     pub fn threads(&self) -> usize {
         self.tasks.len()
@@ -94,6 +99,11 @@ impl ProcessTable {
         if let Some(task) = self.tasks.get_mut(&tid) {
             self.in_call += usize::from(task.pending.replace(pending).is_none());
         }
+    }
+
+    /// Whether a thread is in a call of which the end is of interest.
+    pub fn is_in_call(&self, tid: i32) -> bool {
+        self.tasks.get(&tid).is_some_and(|task| task.pending.is_some())
     }
 
     /// A thread has left its call.

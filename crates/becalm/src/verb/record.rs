@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use job::RecordingTarget;
 
 use crate::exit::Failure;
+use crate::until_options::UntilOptions;
 use crate::{last, recorded};
 
 /// Run a command and save what it does: every process, every file it asks for, and why
@@ -27,6 +28,9 @@ pub struct RecordArgs {
     /// Record every system call, not only those on files, descriptors and processes
     #[arg(long)]
     all_syscalls: bool,
+
+    #[command(flatten)]
+    until: UntilOptions,
 
     /// Where each node keeps the recordings of its ranks until they are joined [default:
     /// /dev/shm, else /tmp]
@@ -61,6 +65,7 @@ pub fn run(args: &RecordArgs) -> Result<u8, Failure> {
         bind: !args.no_bind,
         tap: !args.no_ebpf,
         old_kernel: args.old_kernel,
+        until: args.until.conditions(),
         ..recorded::RecordRequest::of(&args.command)
     };
     let target = RecordingTarget::of(&args.output, args.node_dir.as_deref());

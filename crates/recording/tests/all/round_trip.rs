@@ -9,7 +9,10 @@ fn every_kind_of_record_is_read_as_it_was_written() {
     let read = read::all(&bytes).unwrap();
     assert_eq!(read.records, records);
     assert_eq!(read.cut, None);
-    assert_eq!(read.summary, Some(RecordingSummary { ended: Nanos(5000), calls: 5, processes: 4 }));
+    assert_eq!(
+        read.summary,
+        Some(RecordingSummary { ended: Nanos(5000), calls: 5, processes: 4, let_go: None })
+    );
 }
 
 #[test]

@@ -29,6 +29,9 @@ pub(crate) fn word(arch: u32) -> usize {
     if arch == AUDIT_32 { 4 } else { 8 }
 }
 
+/// `brk #0`: the instruction that stops a traced thread.
+pub(crate) const TRAP: [u8; 4] = 0xd420_0000_u32.to_le_bytes();
+
 /// `struct user_pt_regs` (asm/ptrace.h): x0 to x30, sp, pc, pstate.
 const COUNT: usize = 34;
 const SP: usize = 31;
@@ -83,6 +86,28 @@ impl ArmRegisters {
     /// The instruction that comes next.
     pub fn instruction(&self) -> u64 {
         self.x[PC]
+    }
+
+    /// Where the trap lies that the thread has just run into: it stands there.
+    pub fn trap(&self) -> u64 {
+        self.x[PC]
+    }
+
+    /// Goes on from another instruction.
+    pub fn jump(&mut self, to: u64) {
+        self.x[PC] = to;
+    }
+
+    /// Where the function returns to whose first instruction comes next: the link register.
+    pub fn return_address(&self, _tid: i32) -> std::io::Result<u64> {
+        Ok(self.x[30])
+    }
+
+    /// Whether a thread at a call's stop has been woken within that call: EINTR, or one of the
+    /// kernel's own 'restart me' (linux/errno.h).
+    pub fn is_woken(&self) -> bool {
+        let value = self.x[0] as i64;
+        value == -i64::from(libc::EINTR) || (-516..=-512).contains(&value)
     }
 
     /// Here the kernel has prepared a restart before the stop (do_signal of

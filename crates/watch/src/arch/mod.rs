@@ -7,6 +7,7 @@
 //! | [`FOREIGN_FROM`] | numbers of a table that is reached by numbers only, and that has no filter |
 //! | [`table`], [`word`] | a call's table and number; the size of a program's pointers |
 //! | [`ThreadRegisters`] | those of a stopped thread |
+//! | [`TRAP`] | the instruction that stops a traced thread |
 //! | [`upper_in_use`] | whether wide vector registers are in use |
 
 #[cfg(target_arch = "aarch64")]
@@ -16,9 +17,9 @@ mod x86_64;
 
 #[cfg(target_arch = "aarch64")]
 pub(crate) use aarch64::{
-    ArmRegisters as ThreadRegisters, FOREIGN_FROM, NATIVE, TABLES, table, upper_in_use, word,
+    ArmRegisters as ThreadRegisters, FOREIGN_FROM, NATIVE, TABLES, TRAP, table, upper_in_use, word,
 };
 #[cfg(target_arch = "x86_64")]
 pub(crate) use x86_64::{
-    FOREIGN_FROM, NATIVE, TABLES, X86Registers as ThreadRegisters, table, upper_in_use, word,
+    FOREIGN_FROM, NATIVE, TABLES, TRAP, X86Registers as ThreadRegisters, table, upper_in_use, word,
 };

@@ -35,6 +35,9 @@ pub(crate) fn word(arch: u32) -> usize {
 /// The code segment of 32-bit programs (`__USER32_CS`).
 const CODE_32: u64 = 0x23;
 
+/// `int3`: the instruction that stops a traced thread.
+pub(crate) const TRAP: [u8; 1] = [0xcc];
+
 /// The kernel's 'restart, unless a handler runs' (linux/errno.h).
 const ERESTARTNOHAND: i64 = 514;
 
@@ -88,6 +91,28 @@ impl X86Registers {
     /// The instruction that comes next.
     pub fn instruction(&self) -> u64 {
         self.0.rip
+    }
+
+    /// Where the trap lies that the thread has just run into.
+    pub fn trap(&self) -> u64 {
+        self.0.rip.wrapping_sub(TRAP.len() as u64)
+    }
+
+    /// Goes on from another instruction.
+    pub fn jump(&mut self, to: u64) {
+        self.0.rip = to;
+    }
+
+    /// Where the function returns to whose first instruction comes next.
+    pub fn return_address(&self, tid: i32) -> std::io::Result<u64> {
+        memory::read_u64(tid, self.0.rsp)
+    }
+
+    /// Whether a thread at a call's stop has been woken within that call: EINTR, or one of the
+    /// kernel's own 'restart me' (linux/errno.h).
+    pub fn is_woken(&self) -> bool {
+        let value = self.0.rax as i64;
+        value == -i64::from(libc::EINTR) || (-516..=-512).contains(&value)
     }
 
     /// Whether a thread at a signal's stop has just left a system call with EINTR.

@@ -19,10 +19,10 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStringExt;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use launch::signals::{self, Disposition};
-use recording::{Blind, Header, JoinedRun, Nanos, Writer};
+use recording::{Blind, Header, JoinedRun, LetGo, Nanos, Writer};
 
 use crate::bind::CpuBinder;
 use crate::files::proc_link;
@@ -32,8 +32,9 @@ use crate::observers::Observers;
 use crate::ptrace::{self, CallSource, TraceError};
 use crate::reader::CallReader;
 use crate::shape::{CallShapes, Extent};
+use crate::start_watch::StartWatch;
 use crate::tracer::{Tracer, TracerParts};
-use crate::{Observer, ReadImage, RecordedStarts, boot, clock, host};
+use crate::{Observer, ReadImage, RecordedStarts, Until, boot, clock, host};
 
 pub use refusal::AttachError;
 
@@ -42,8 +43,8 @@ pub use refusal::AttachError;
 pub struct AttachOptions {
     /// The processes that are watched, with all below them.
     pub pids: Vec<i32>,
-    /// For how long; until the last of them ends if not given.
-    pub at_most: Option<Duration>,
+    /// What ends the watching; the end of the last of them does in any case, and a signal.
+    pub until: Vec<Until>,
     /// Record only what starts processes.
     pub starts: Option<RecordedStarts>,
     /// Who looks into processes at their forks and execs.
@@ -52,23 +53,11 @@ pub struct AttachOptions {
     pub read_image: ReadImage,
 }
 
-/// Why the watching ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AttachEnd {
-    /// The last of them had ended.
-    AllEnded,
-    /// The time was over.
-    Passed,
-    /// The user asked for it by a signal.
-    Asked,
-}
-
 /// What was watched.
 #[derive(Debug)]
 pub struct Watched {
-    /// Why it ended.
-    pub end: AttachEnd,
+    /// Why they are watched no longer; none where the last of them has ended.
+    pub let_go: Option<LetGo>,
     /// How many processes run on.
     pub left: usize,
     /// What the recording does not show.
@@ -86,6 +75,9 @@ const HELD: [i32; 4] = [libc::SIGCHLD, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTT
 /// Attaches to processes and records them to `file`, which is emptied once all of them are watched.
 /// They run on when it returns.
 ///
+/// Of MPI_Init nothing is heard: for that breakpoints would be set, which a killed becalm would
+/// leave behind.
+///
 /// # Errors
 /// [`AttachError`]: then none is watched, and `file` is as it was.
 pub fn attach(file: File, options: &AttachOptions) -> Result<Watched, AttachError> {
@@ -99,10 +91,10 @@ pub fn attach(file: File, options: &AttachOptions) -> Result<Watched, AttachErro
         let died = || AttachError::System(io::Error::other("the tracer's thread panicked"));
         tracing.join().map_err(|_| died())?
     });
-    let watched = traced.map(|(log, end, left)| {
+    let watched = traced.map(|(log, let_go, left)| {
         let blinds = log.blinds().to_vec();
         let failure = log.finish().err().map(|error| error.to_string());
-        Watched { end, left, blinds, failure }
+        Watched { let_go, left, blinds, failure }
     });
     signals::block_only(&before);
     watched
@@ -113,7 +105,7 @@ fn follow(
     file: File,
     options: &AttachOptions,
     asked: &[i32],
-) -> Result<(RecordingLog, AttachEnd, usize), AttachError> {
+) -> Result<(RecordingLog, Option<LetGo>, usize), AttachError> {
     clock::hear_of_children();
     let every = ptrace::OPTIONS | libc::PTRACE_O_TRACEEXIT;
     options.pids.iter().try_for_each(|pid| refusal::examine(*pid))?;
@@ -125,8 +117,11 @@ fn follow(
     let origin = Instant::now();
     let sink = boot::empty(file).map_err(AttachError::CannotWrite)?;
     let writer = Writer::new(sink, &header(options)).map_err(AttachError::CannotWrite)?;
+    let log = RecordingLog::new(writer, origin, options.read_image);
+    let until = options.until.clone();
+    let start = Until::let_go(&until).then(|| StartWatch::new(until, log.now()));
     let mut tracer = Tracer::of_nobody(TracerParts {
-        log: RecordingLog::new(writer, origin, options.read_image),
+        log,
         reader: CallReader {
             options: every,
             shapes: CallShapes::new(options.starts.map_or(Extent::Default, Extent::Starts)),
@@ -139,36 +134,18 @@ fn follow(
         binder: CpuBinder::new(false),
         messages: Messages::to_nobody(),
         outer_filter: false,
+        start,
     });
     options.pids.iter().for_each(|pid| tracer.join(*pid));
-    let followed = until_over(&mut tracer, origin, options.at_most, asked);
-    let (log, left) = tracer.let_go();
-    Ok((log, followed.map_err(AttachError::System)?, left))
-}
-
-/// Follows as long as is wanted.
-fn until_over(
-    tracer: &mut Tracer,
-    origin: Instant,
-    at_most: Option<Duration>,
-    asked: &[i32],
-) -> io::Result<AttachEnd> {
-    /// So often the time is looked at while nothing happens.
-    const LOOK: Nanos = Nanos(100_000_000);
-    let is_over = || match at_most {
-        Some(most) if origin.elapsed() >= most => Some(AttachEnd::Passed),
-        _ => signals::is_pending(asked.iter().copied()).then_some(AttachEnd::Asked),
-    };
-    let pause = || {
-        let left = at_most.map_or(LOOK, |most| {
-            Nanos(most.saturating_sub(origin.elapsed()).as_nanos().min(u128::from(LOOK.0)) as u64)
-        });
-        clock::wait_for_child(left);
-    };
-    let end = tracer.follow_until(is_over, pause)?;
+    let followed = tracer.follow_joined(asked);
+    let (mut log, left) = tracer.leave_joined();
     // It has been heard, and becalm goes on.
     clock::take_pending(asked);
-    Ok(end.unwrap_or(AttachEnd::AllEnded))
+    let let_go = followed.map_err(AttachError::System)?;
+    if let Some(let_go) = &let_go {
+        log.let_go(let_go);
+    }
+    Ok((log, let_go, left))
 }
 
 /// Why a thread could not be traced that was just found to be there.

@@ -13,7 +13,7 @@ use std::mem::MaybeUninit;
 
 pub(crate) use stop::PtraceStop;
 pub(crate) use stopped::{Resume, StoppedThread};
-pub(crate) use wait::{StopChange, ThreadEnd, Waited, wait};
+pub(crate) use wait::{AnyChange, StopChange, ThreadEnd, Waited, wait, wait_for_any};
 
 /// Why something could not be done to a stopped thread.
 #[derive(Debug, thiserror::Error)]

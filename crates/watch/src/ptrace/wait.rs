@@ -52,6 +52,11 @@ pub(crate) enum Waited {
 
 /// Waits for a change of a child, or of any (-1).
 pub(crate) fn wait(tid: i32, flags: i32) -> io::Result<Waited> {
+    wait_status(tid, flags).map(|(waited, _)| waited)
+}
+
+/// The same, with the status that it was told by.
+fn wait_status(tid: i32, flags: i32) -> io::Result<(Waited, i32)> {
     let mut status = 0;
     // SAFETY: rusage is plain numbers, for which zero is a valid value; the kernel fills it and
     // the status, which outlive the call.
@@ -59,18 +64,51 @@ pub(crate) fn wait(tid: i32, flags: i32) -> io::Result<Waited> {
         let mut usage: libc::rusage = std::mem::zeroed();
         (libc::wait4(tid, &mut status, libc::__WALL | flags, &mut usage), usage)
     };
-    match tid {
-        0 => Ok(Waited::Nothing),
+    let waited = match tid {
+        0 => Waited::Nothing,
         -1 => match io::Error::last_os_error() {
-            error if error.raw_os_error() == Some(libc::EINTR) => Ok(Waited::Nothing),
-            error if error.raw_os_error() == Some(libc::ECHILD) => Ok(Waited::Nobody),
-            error => Err(error),
+            error if error.raw_os_error() == Some(libc::EINTR) => Waited::Nothing,
+            error if error.raw_os_error() == Some(libc::ECHILD) => Waited::Nobody,
+            error => return Err(error),
         },
-        _ => Ok(Waited::Change(match PtraceStop::of(status) {
+        _ => Waited::Change(match PtraceStop::of(status) {
             Some(stop) => StopChange::Stopped(StoppedThread::heard_of(tid), stop),
             None => StopChange::Ended(ThreadEnd { tid, status, usage: usage_of(&usage) }),
-        })),
-    }
+        }),
+    };
+    Ok((waited, status))
+}
+
+/// What has happened to a child, traced or not.
+#[derive(Debug)]
+pub(crate) enum AnyChange {
+    /// It stands still: at a tracer's stop, or stopped by job control.
+    Stopped(i32, PtraceStop),
+    /// It was stopped by job control, and goes on.
+    GoesOn(i32),
+    /// It has ended.
+    Ended(ThreadEnd),
+    /// Nothing: a signal has ended the waiting.
+    Nothing,
+    /// There is no child left.
+    Nobody,
+}
+
+/// Waits for a change of any child, of those that are not traced, too.
+pub(crate) fn wait_for_any() -> io::Result<AnyChange> {
+    let (waited, status) = wait_status(-1, libc::WUNTRACED | libc::WCONTINUED)?;
+    Ok(match waited {
+        Waited::Change(change) if libc::WIFCONTINUED(status) => AnyChange::GoesOn(change.tid()),
+        Waited::Change(StopChange::Stopped(thread, stop)) => {
+            let tid = thread.tid();
+            // Whoever is not traced needs nobody to go on.
+            thread.killed();
+            AnyChange::Stopped(tid, stop)
+        }
+        Waited::Change(StopChange::Ended(end)) => AnyChange::Ended(end),
+        Waited::Nothing => AnyChange::Nothing,
+        Waited::Nobody => AnyChange::Nobody,
+    })
 }
 
 /// What `wait4` says that a process and its reaped children used (getrusage(2)).

@@ -109,10 +109,16 @@ impl Tracer {
         task.space = Rc::new(RefCell::new(space_of(&program, image_id, loader)));
         let pending = task.pending.as_ref().and_then(|pending| pending.path.as_ref());
         let path = pending.map_or(image_id, |path| path.id);
+        let pending_path = pending.map(|path| Rc::clone(&path.bytes));
         let (process, pid) = (task.process, task.group);
         let executed =
             Executed { image: &image, bias: program.bias, argv: &program.argv, cwd: &cwd, wide };
         let waited_for = self.observers.executed(&Stopped { pid, tid }, &executed);
+        if let Some(start) = &mut self.start {
+            let path = pending_path.as_deref().unwrap_or(&image);
+            start.executed(path, &image, at);
+        }
+        self.await_mpi_of_program(thread, &image, program.bias)?;
         let cwd = self.log.path(&cwd);
         let ExecutedProgram { argv, env, .. } = program;
         let exec = Exec { at, path, image: image_id, argv, cwd, loader, env };
@@ -165,6 +171,9 @@ impl Tracer {
             usage: process.own_usage(&usage),
         });
         self.adopt_orphans();
+        if let Some(start) = &mut self.start {
+            start.mpi.gone(tid);
+        }
         if tid == self.main {
             self.main_ended(ended);
         }
@@ -172,6 +181,7 @@ impl Tracer {
 
     /// The command has ended; what it left running is followed further.
     fn main_ended(&mut self, ended: Ended) {
+        self.main_ended = true;
         self.note_lost();
         self.log.settle();
         if let Some(injector) = &mut self.injector {

@@ -11,6 +11,8 @@ use crate::reader::StoppedCall;
 use crate::task::PendingCall;
 use crate::{clock, effects, memory};
 
+const PROT_EXEC: u64 = libc::PROT_EXEC as u64;
+
 /// The flag of a child that nobody traces.
 const UNTRACED: u64 = libc::CLONE_UNTRACED as u64;
 
@@ -106,6 +108,9 @@ impl Tracer {
             if delay.is_none() {
                 self.log.call(event);
             }
+            if let Some(start) = &mut self.start {
+                start.returned(&event, pending.path.as_ref().map(|path| &*path.bytes));
+            }
         }
         effects::apply(task, &mut self.log, &pending, outcome);
         let put_back = task.put_back.take();
@@ -132,6 +137,9 @@ impl Tracer {
                 if let Some(path) = &pending.path {
                     self.table.renamed(&path.bytes);
                 }
+            }
+            (Special::Map, Outcome::Returned(address)) if pending.flags & PROT_EXEC != 0 => {
+                self.await_mpi_of_library(thread, pending, address as u64)?;
             }
             (Special::Wait, Outcome::Returned(child)) => self.reaped(thread, child as i32)?,
             (Special::Waitid, Outcome::Returned(_)) => {

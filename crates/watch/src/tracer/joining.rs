@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::time::{Duration, Instant};
 
-use recording::{Blind, Call, ProcessId, Record, StartCall};
+use recording::{Blind, Call, LetGo, LetGoReason, ProcessId, Record, StartCall};
 use rustc_hash::FxHashSet;
 
 use super::Tracer;
@@ -17,6 +17,7 @@ use crate::attach::{family, standing};
 use crate::observer::{Executed, Stopped};
 use crate::ptrace::{self, CallSource, PtraceStop, StoppedThread, SyscallInfo, TraceError};
 use crate::ptrace::{Waited, wait};
+use crate::start_watch::LOOK;
 use crate::{arch, clock, decode, signals};
 
 /// What a thread shares with its process.
@@ -142,12 +143,18 @@ impl Tracer {
         if self.reader.source == CallSource::Kernel {
             self.reader.source = thread.call_source();
         }
+        if matches!(stop, PtraceStop::Birth | PtraceStop::Exec | PtraceStop::Other)
+            && let Some(task) = self.table.task_mut(tid)
+        {
+            // It stands within a call, whose end comes next and whose beginning nobody saw.
+            task.inside = true;
+        }
         let now = self.log.now();
         // One that is stopped with its group was interrupted by that, as it would be untraced.
         if stop == PtraceStop::Begin
             && let Some(task) = self.table.task_mut(tid)
         {
-            signals::mend_interrupted(thread, &mut task.interrupted, now)?;
+            signals::restart(thread, &mut task.interrupted, now)?;
         }
         self.join_relatives(tid);
         self.join_processes();
@@ -166,24 +173,23 @@ impl Tracer {
         Ok(decode::clone_flags(thread.tid(), special, args[0]))
     }
 
-    /// Follows until the last has ended, or `is_over` says so; that is asked after every few stops,
-    /// and every so often while there are none.
-    pub fn follow_until<T>(
-        &mut self,
-        mut is_over: impl FnMut() -> Option<T>,
-        mut pause: impl FnMut(),
-    ) -> io::Result<Option<T>> {
+    /// Follows until the last has ended, one of these signals waits, or what was asked for has
+    /// come: why that is.
+    pub fn follow_joined(&mut self, asked: &[i32]) -> io::Result<Option<LetGo>> {
         loop {
             match wait(-1, libc::WNOHANG)? {
                 Waited::Change(change) => {
                     self.take_in(change);
                     self.serve_waiting();
                 }
-                Waited::Nothing => pause(),
+                Waited::Nothing => clock::wait_for_child(LOOK),
                 Waited::Nobody => return Ok(None),
             }
-            if let Some(end) = is_over() {
-                return Ok(Some(end));
+            if let Some(over) = self.start_is_over() {
+                return Ok(Some(over));
+            }
+            if launch::signals::is_pending(asked.iter().copied()) {
+                return Ok(Some(LetGo { at: self.log.now(), why: LetGoReason::Asked }));
             }
         }
     }
@@ -194,7 +200,7 @@ impl Tracer {
     /// kernel lets go of all at once, wherever they are, and no call of theirs is broken off for it
     /// (exit_ptrace of kernel/ptrace.c). A stop that nobody has heard of by then is none, and its
     /// signal is delivered.
-    pub fn let_go(mut self) -> (crate::log::RecordingLog, usize) {
+    pub fn leave_joined(mut self) -> (crate::log::RecordingLog, usize) {
         let until = Instant::now() + PATIENCE;
         while self.joining.as_ref().is_some_and(|joining| !joining.interrupted.is_empty())
             && Instant::now() < until

@@ -6,16 +6,18 @@
 //! | `calls` | stops before and after calls |
 //! | `births` | births, execs and ends of threads and processes |
 //! | `joining` | processes that ran already: joined, and left |
+//! | `letting_go` | the end of the watching before the end of the command |
 
 mod births;
 mod calls;
 mod joining;
+mod letting_go;
 
 use std::collections::VecDeque;
 use std::io;
 
-use recording::{Blind, Event, Nanos, ProcessId, Record};
-use rustc_hash::FxHashMap;
+use recording::{Blind, Event, LetGo, Nanos, ProcessId, Record};
+use rustc_hash::{FxHashMap, FxHashSet};
 use rustix::process::Signal;
 
 use joining::Joining;
@@ -28,6 +30,7 @@ use crate::message::{Messages, TracerMessage};
 use crate::observers::Observers;
 use crate::ptrace::{PtraceStop, StopChange, StoppedThread, TraceError, Waited, wait};
 use crate::reader::CallReader;
+use crate::start_watch::StartWatch;
 use crate::table::ProcessTable;
 use crate::task::Task;
 use crate::{clock, signals};
@@ -51,6 +54,8 @@ pub(crate) struct TracerParts {
     pub messages: Messages,
     /// Whether becalm itself runs under a filter.
     pub outer_filter: bool,
+    /// There where the watching may end before the command.
+    pub start: Option<StartWatch>,
 }
 
 /// Follows the command and all it starts.
@@ -71,6 +76,10 @@ pub(crate) struct Tracer {
     main: i32,
     /// There if they were.
     joining: Option<Joining>,
+    main_ended: bool,
+    start: Option<StartWatch>,
+    /// Whether whoever stops is let go of.
+    letting_go: bool,
 }
 
 /// What becomes of a stopped thread.
@@ -86,13 +95,16 @@ enum Next {
 impl Tracer {
     /// Follows nobody yet.
     pub fn of_nobody(parts: TracerParts) -> Tracer {
-        let TracerParts { log, reader, observers, tap, injector, binder, messages, .. } = parts;
+        #[rustfmt::skip]
+        let TracerParts {
+            log, reader, observers, tap, injector, binder, messages, start, outer_filter: _,
+        } = parts;
         let (table, early) = (ProcessTable::default(), FxHashMap::default());
         let (looked, main, joining) = (Nanos(0), 0, None);
         #[rustfmt::skip]
         let tracer = Tracer {
             table, log, reader, observers, tap, injector, binder, messages, early, looked, main,
-            joining,
+            joining, main_ended: false, start, letting_go: false,
         };
         tracer
     }
@@ -107,31 +119,54 @@ impl Tracer {
         }
         tracer.messages.send(&TracerMessage::Started);
         let next = tracer.note_exec(&thread).map(|()| Next::GoOn(0));
-        tracer.carry_on(thread, next);
+        tracer.carry_on(thread, PtraceStop::Exec, next);
         tracer
     }
 
     /// Follows until the last has ended, and ends the recording.
     pub fn run(mut self) {
-        let followed = self.follow();
+        let mut late = FxHashSet::default();
+        let followed = self.follow().and_then(|over| match &over {
+            None => Ok(()),
+            Some(why) => {
+                self.log.let_go(why);
+                self.messages.send(&TracerMessage::LetGo(why.clone()));
+                late = self.let_go(why)?;
+                Ok(())
+            }
+        });
         self.release_all();
         self.drain();
         self.note_lost();
         if let Some(injector) = &mut self.injector {
             injector.command_ended();
         }
-        let finished = self.log.finish().map(|_| ());
-        let failure = followed.and(finished).err().map(|error| error.to_string());
-        self.messages.send(&TracerMessage::Finished { failure });
+        let Tracer { log, mut messages, main, main_ended, letting_go, .. } = self;
+        let blinds = log.blinds().to_vec();
+        let finished = log.finish().map(|_| ());
+        let mut followed = followed.and(finished);
+        if letting_go && !main_ended {
+            match letting_go::wait_for_command(main, &late, &messages) {
+                Ok(Some(ended)) => letting_go::tell_end(&mut messages, ended, blinds),
+                Ok(None) => {}
+                Err(error) => followed = followed.and(Err(error)),
+            }
+        }
+        let failure = followed.err().map(|error| error.to_string());
+        messages.send(&TracerMessage::Finished { failure });
     }
 
-    fn follow(&mut self) -> io::Result<()> {
+    /// Follows until the last has ended, or the start is over: why that is.
+    fn follow(&mut self) -> io::Result<Option<LetGo>> {
         let mut served = 0;
         loop {
             match self.wait()? {
                 Waited::Change(change) => self.take_in(change),
                 Waited::Nothing => {}
-                Waited::Nobody => return Ok(()),
+                Waited::Nobody => return Ok(None),
+            }
+            if let Some(over) = self.start_is_over() {
+                return Ok(Some(over));
             }
             served += 1;
             if served % FAIR == 0 && self.table.threads() > 1 {
@@ -206,6 +241,13 @@ impl Tracer {
             tap.broke_off(&change, TapSink { table, log, shapes });
         }
         let tid = change.tid();
+        if self.letting_go
+            && let StopChange::Stopped(thread, PtraceStop::Exec) = &change
+            && let Ok(former) = thread.event_message()
+        {
+            // It may have the id of one that was let go of.
+            self.table.executed(tid, former as i32);
+        }
         if !self.table.hears_of(tid) {
             self.early.entry(tid).or_default().push_back(change);
             self.adopt_orphans();
@@ -215,7 +257,7 @@ impl Tracer {
             StopChange::Ended(end) => self.ended(end),
             StopChange::Stopped(thread, stop) => {
                 let next = self.at_stop(&thread, stop);
-                let went_on = self.carry_on(thread, next);
+                let went_on = self.carry_on(thread, stop, next);
                 if went_on
                     && matches!(stop, PtraceStop::Call | PtraceStop::FilteredCall)
                     && let Some(injector) = &mut self.injector
@@ -231,7 +273,8 @@ impl Tracer {
         match stop {
             PtraceStop::Call => {
                 let entry = !self.reader.filtered && self.turn(thread.tid());
-                self.at_call(thread, entry)
+                let of_interest = entry || self.table.is_in_call(thread.tid());
+                if of_interest { self.at_call(thread, entry) } else { Ok(Next::GoOn(0)) }
             }
             PtraceStop::FilteredCall => self.at_call(thread, true),
             PtraceStop::Signal(signal) => self.at_signal(thread, signal),
@@ -265,6 +308,11 @@ impl Tracer {
             // The tap's brake: its ring was filling, and has been drained by now.
             return Ok(Next::GoOn(0));
         }
+        if signal == libc::SIGTRAP && self.is_breakpoint(thread)?
+            || self.is_end_of_watching(thread, signal)
+        {
+            return Ok(Next::GoOn(0));
+        }
         let at = self.log.now();
         let Some(task) = self.table.task_mut(tid) else { return Ok(Next::GoOn(signal)) };
         let process = task.process;
@@ -286,7 +334,16 @@ impl Tracer {
     }
 
     /// Carries a decision out, and goes on where there is none; whether the thread goes on.
-    fn carry_on(&mut self, thread: StoppedThread, next: Result<Next, TraceError>) -> bool {
+    fn carry_on(
+        &mut self,
+        thread: StoppedThread,
+        stop: PtraceStop,
+        next: Result<Next, TraceError>,
+    ) -> bool {
+        if self.letting_go {
+            self.release(thread, stop, next);
+            return false;
+        }
         match next {
             Ok(Next::GoOn(signal)) => return self.go_on(thread, signal),
             Ok(Next::Listen) => {

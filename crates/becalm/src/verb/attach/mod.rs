@@ -1,11 +1,10 @@
 //! `becalm attach`.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
-use recording::JoinedRun;
+use recording::{JoinedRun, LetGo};
 use serde::Serialize;
-use watch::AttachEnd;
+use watch::Until;
 
 use super::check::{CheckAnswer, not_kept};
 use crate::attached::{self, AttachRequest};
@@ -33,9 +32,11 @@ pub struct AttachArgs {
     #[arg(short, long, value_name = "REC")]
     output: Option<PathBuf>,
 
-    /// Let go after so many seconds [default: at Ctrl-C, or when the last process has ended]
-    #[arg(long, value_name = "SECONDS", value_parser = attached::seconds)]
-    until: Option<Duration>,
+    /// Let go at the first of SECONDS, quiet (nothing new was opened for 0.5 s), exec:NAME,
+    /// open:GLOB. May be given several times. [default: at Ctrl-C, or when the last process has
+    /// ended]
+    #[arg(long, value_name = "WHEN", value_parser = attached::until)]
+    until: Vec<Until>,
 
     /// Watch what a Slurm job, or one of its steps, runs on this node
     #[arg(long, value_name = "JOBID[.STEP]")]
@@ -61,7 +62,8 @@ struct AttachAnswer<'a> {
     joined: Option<&'a JoinedRun>,
     /// For how long they were watched.
     watched_ns: u64,
-    end: AttachEnd,
+    /// Why they are watched no longer; none where the last of them has ended.
+    let_go: Option<&'a LetGo>,
     /// How many processes run on.
     left: usize,
     check: &'a CheckAnswer,
@@ -76,7 +78,7 @@ pub fn run(args: &AttachArgs) -> Result<u8, Failure> {
         Some(job) => attached::of_job(job)?,
         None => args.pids.clone(),
     };
-    let wanted = AttachRequest { pids, at_most: args.until, starts: None };
+    let wanted = AttachRequest { pids, until: args.until.clone(), starts: None };
     let attached = attached::and_read(wanted, args.output.as_deref())?;
     let recording = &attached.recording;
     let lost = last::keep(&attached.file).err().filter(|_| args.output.is_none());
@@ -103,7 +105,7 @@ pub fn run(args: &AttachArgs) -> Result<u8, Failure> {
             schema: "becalm.attach/1",
             joined: recording.header.joined.as_ref(),
             watched_ns: recording.summary.as_ref().map_or(0, |summary| summary.ended.0),
-            end: attached.watched.end,
+            let_go: recording.let_go(),
             left: attached.watched.left,
             check: &check,
         })?,

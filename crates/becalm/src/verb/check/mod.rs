@@ -12,6 +12,7 @@ use crate::command_report::ReportOptions;
 use crate::cost_options::CostOptions;
 use crate::exit::Failure;
 use crate::rehearsed::{self, RehearseOptions};
+use crate::until_options::UntilOptions;
 use crate::{last, machine, recorded};
 pub use view::{CheckAnswer, RehearsedRun};
 
@@ -38,6 +39,9 @@ pub struct CheckArgs {
     output: Option<PathBuf>,
 
     #[command(flatten)]
+    until: UntilOptions,
+
+    #[command(flatten)]
     place: RehearseOptions,
 
     #[command(flatten)]
@@ -54,7 +58,10 @@ pub struct CheckArgs {
 /// Runs the verb.
 pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
     let report = args.report.begin()?;
-    let wanted = recorded::RecordRequest::of(&args.command);
+    let wanted = recorded::RecordRequest {
+        until: args.until.conditions(),
+        ..recorded::RecordRequest::of(&args.command)
+    };
     let place = args.place.wanted(&[&args.command], &args.cost.job)?;
     let profile = place.as_ref().map(|place| &place.profile);
     let model = args.cost.model(profile)?;

@@ -4,11 +4,10 @@ mod view;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use recording::shown_name;
 use script::lines::{ScriptLines, hook};
-use watch::RecordedStarts;
+use watch::{RecordedStarts, Until};
 
 use crate::attached::{self, AttachRequest};
 use crate::command_report::ReportOptions;
@@ -45,9 +44,9 @@ pub struct ForkLinesArgs {
     #[arg(long, value_name = "PID", num_args = 1.., value_parser = clap::value_parser!(i32).range(1..))]
     attach: Vec<i32>,
 
-    /// With --attach: let go after so many seconds
-    #[arg(long, value_name = "SECONDS", value_parser = attached::seconds, requires = "attach")]
-    until: Option<Duration>,
+    /// With --attach: let go after so many seconds, or as becalm attach takes it
+    #[arg(long, value_name = "WHEN", value_parser = attached::until, requires = "attach")]
+    until: Vec<Until>,
 
     #[command(flatten)]
     report: ReportOptions,
@@ -82,7 +81,7 @@ pub fn run(args: &ForkLinesArgs) -> Result<u8, Failure> {
 fn of_running(args: &ForkLinesArgs) -> Result<u8, Failure> {
     let starts = if args.locale { RecordedStarts::AndLocales } else { RecordedStarts::Alone };
     let pids = args.attach.clone();
-    let wanted = AttachRequest { pids, at_most: args.until, starts: Some(starts) };
+    let wanted = AttachRequest { pids, until: args.until.clone(), starts: Some(starts) };
     let recording = attached::and_read(wanted, None)?.recording;
     explain::warnings(&recording).iter().for_each(|warning| term::warn(&warning.text));
     let answer = ForkLines::of(&recording, ScriptLines::of(&recording), 0);
