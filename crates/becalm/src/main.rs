@@ -1,6 +1,7 @@
 //! becalm's command line. One file a verb in `verb/`: parse, call, print.
 
 mod again;
+mod attached;
 mod below;
 mod command_line;
 mod command_report;
@@ -38,6 +39,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum BecalmVerb {
+    Attach(verb::attach::AttachArgs),
     Calm(verb::calm::CalmArgs),
     Check(verb::check::CheckArgs),
     Record(verb::record::RecordArgs),
@@ -75,6 +77,7 @@ fn main() -> ExitCode {
         Err(status) => return status,
     };
     let done = match cli.verb {
+        BecalmVerb::Attach(args) => verb::attach::run(&args),
         BecalmVerb::Calm(args) => verb::calm::run(&args),
         BecalmVerb::Check(args) => verb::check::run(&args),
         BecalmVerb::Record(args) => verb::record::run(&args),

@@ -24,6 +24,8 @@ pub enum WarningKind {
     LetGo,
     /// Processes still ran when the recording ended.
     Running,
+    /// It ran already when the recording began.
+    Joined,
     /// io_uring opens files without a system call.
     IoUring,
     /// Calls on descriptors were lost.
@@ -65,6 +67,7 @@ pub fn warnings(recording: &Recording) -> Vec<RunWarning> {
         let text = format!("the recording is cut ({why}): all counts are lower bounds");
         warnings.push(RunWarning { kind: WarningKind::Cut, text });
     }
+    warnings.extend(joined(recording));
     warnings.extend(blinds(recording));
     warnings.extend(mounts_changed(recording));
     warnings.extend(running(recording));
@@ -229,14 +232,41 @@ fn mounts_changed(recording: &Recording) -> Option<RunWarning> {
     Some(RunWarning { kind: WarningKind::MountsChanged, text })
 }
 
+/// That it is only a part of a run.
+fn joined(recording: &Recording) -> Option<RunWarning> {
+    let age = time(recording.header.joined.as_ref()?.age);
+    let left = recording.processes.iter().filter(|process| process.end.is_none()).count() as u64;
+    let watched = recording.summary.as_ref().map_or("a while".into(), |end| time(end.ended));
+    let text = match left {
+        0 => format!(
+            "watched for {watched} to its end, from {age} after its start: what it did before is \
+             not counted"
+        ),
+        _ => format!(
+            "watched for {watched} from {age} after its start, and then left to itself with {}: \
+             what it did before and does now is not counted",
+            counted(left, "process", "processes")
+        ),
+    };
+    Some(RunWarning { kind: WarningKind::Joined, text })
+}
+
+fn time(nanos: recording::Nanos) -> String {
+    term::number::time(std::time::Duration::from_nanos(nanos.0))
+}
+
 /// That a recording is of a start alone, and how to have more.
 pub fn watched_until(let_go: &LetGo) -> String {
     format!("{}; --until exit watches the whole run", let_go.words())
 }
 
 fn running(recording: &Recording) -> Option<RunWarning> {
-    // In a cut recording no process has its end; that is said already.
+    // In a cut recording no process has its end; that is said already, and so it is of what was
+    // left to itself.
     recording.summary.as_ref()?;
+    if recording.header.joined.is_some() {
+        return None;
+    }
     if let Some(let_go) = recording.let_go() {
         return Some(RunWarning { kind: WarningKind::LetGo, text: watched_until(let_go) });
     }

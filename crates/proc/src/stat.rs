@@ -53,6 +53,23 @@ impl ProcessStat {
         self.number(39)
     }
 
+    /// Field 9, the bit PF_KTHREAD (include/linux/sched.h): a thread of the kernel's own.
+    pub fn is_of_kernel(&self) -> bool {
+        self.number::<u64>(9).is_some_and(|flags| flags & 0x0020_0000 != 0)
+    }
+
+    /// Field 22: when it was started, in clock ticks since the machine was (CLOCK_BOOTTIME).
+    pub fn started(&self) -> Option<u64> {
+        self.number(22)
+    }
+
+    /// Fields 14 to 17: the clock ticks that it and its reaped children have spent in programs,
+    /// and in the kernel.
+    pub fn used(&self) -> Option<(u64, u64)> {
+        let of = |own, children| Some(self.number::<u64>(own)? + self.number::<u64>(children)?);
+        Some((of(14, 16)?, of(15, 17)?))
+    }
+
     /// A number by the manual's number of its field, which is 4 or more.
     fn number<T: std::str::FromStr>(&self, number: usize) -> Option<T> {
         std::str::from_utf8(self.field(number)?).ok()?.parse().ok()

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use crate::{Mount, Name};
+use crate::{Mount, Name, Nanos};
 use serde::{Deserialize, Serialize};
 
 /// The first block of a recording: everything that is known before the command runs.
@@ -53,6 +53,18 @@ pub struct Header {
     /// Which rank of a parallel job the command was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rank: Option<crate::Rank>,
+    /// There if the command ran already when the recording began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub joined: Option<JoinedRun>,
+}
+
+/// What ran already when its recording began.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JoinedRun {
+    /// The processes that were asked for; all below them are recorded, too.
+    pub pids: Vec<u32>,
+    /// How long the oldest of them had run by then, in nanoseconds.
+    pub age: Nanos,
 }
 
 impl Header {

@@ -70,7 +70,7 @@ pub use attributor::Attributor;
 pub use call::{Abi, Call, Class, Kind};
 pub use cause::{Attribution, Cause, Role};
 pub use event::{Event, Outcome, Phase, errno_name};
-pub use header::Header;
+pub use header::{Header, JoinedRun};
 pub use let_go::{LetGo, LetGoReason};
 pub use lineage::Descent;
 pub use load::Recording;

@@ -48,6 +48,8 @@ pub enum StartCall {
     Vfork,
     /// Another clone.
     Clone,
+    /// None that was seen: it ran already when becalm joined it.
+    Joined,
 }
 
 /// One successful exec.

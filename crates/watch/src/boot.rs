@@ -90,7 +90,8 @@ pub(crate) fn run(mut job: TracerStart<'_>) {
     message::drop_inherited();
     lift_limits();
     let source = if job.options.old_kernel { CallSource::Registers } else { CallSource::Kernel };
-    let mut reader = CallReader { shapes, filtered, source };
+    let options = reader::options(filtered);
+    let mut reader = CallReader { options, shapes, filtered, source };
     let (first, thread) = match open_gate(&mut child, &mut reader) {
         Ok(Some(first)) => first,
         Ok(None) => return cannot_start(&mut job.messages, &child.why_not()),
@@ -268,7 +269,7 @@ fn inherit_files(task: &Task, log: &mut RecordingLog) {
 
 /// Empties a file that is about to be written. What cannot be emptied (a pipe, a device) is
 /// written as it is.
-fn empty(mut file: File) -> io::Result<Sink> {
+pub(crate) fn empty(mut file: File) -> io::Result<Sink> {
     let _ = file.set_len(0);
     let _ = file.seek(SeekFrom::Start(0));
     Ok(Box::new(file))

@@ -24,6 +24,14 @@ pub(crate) fn hear_of_children() {
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
 }
 
+/// Takes signals that wait for this process, which are blocked.
+pub(crate) fn take_pending(signals: &[i32]) {
+    let set = launch::signals::set(signals.iter().copied());
+    let now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the set is initialised; no information is asked for.
+    while unsafe { libc::sigtimedwait(&set, std::ptr::null_mut(), &now) } > 0 {}
+}
+
 /// Has wait4(2) of this thread return once in a while, with EINTR, until the process ends. Where the
 /// kernel refuses the timer, it returns with the next child's change.
 pub(crate) fn wake_every(pause: Nanos) {

@@ -200,7 +200,7 @@ fn path_of_descriptor(
 }
 
 /// The flags of a call that starts a process or a thread.
-fn clone_flags(tid: i32, special: Special, first: u64) -> u64 {
+pub(crate) fn clone_flags(tid: i32, special: Special, first: u64) -> u64 {
     match special {
         Special::Clone => first,
         // struct clone_args begins with the flags (clone(2)).

@@ -31,6 +31,7 @@ pub(crate) fn header(argv: &[OsString], all_syscalls: bool, backend: &str) -> He
         backend: backend.to_owned(),
         mounts: mounts::own(),
         rank: job::LaunchedRank::this_process().map(|launched| launched.rank),
+        joined: None,
     };
     header.set_command(argv);
     header

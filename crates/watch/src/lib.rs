@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `session`, `message` | the front, and what the tracer tells it |
 //! | `boot` | the tracer process up to the command's exec |
+//! | `attach` | joining processes that run already, and leaving them |
 //! | `ptrace` | ptrace(2); a stopped thread as a value that is resumed once |
 //! | `tracer` | the loop: what happened to which thread, and how it goes on |
 //! | `table` | which threads and processes there are; `task`: what is known of each |
@@ -33,6 +34,7 @@
 
 mod arch;
 mod arguments;
+mod attach;
 mod bind;
 mod boot;
 mod clock;
@@ -70,6 +72,7 @@ use std::fs::File;
 
 use session::Instruments;
 
+pub use attach::{AttachError, AttachOptions, Watched, attach};
 pub use ending::{AtEnd, processor, to_end, waited};
 pub use inject::{Deadlines, DelayPolicy, ReturnedCall};
 pub use log::ReadImage;

@@ -30,27 +30,32 @@ pub(crate) enum TracerMessage {
 
 /// The tracer's end.
 pub(crate) struct Messages {
-    to: File,
-    front: Pid,
+    to: Option<File>,
+    front: Option<Pid>,
 }
 
 impl Messages {
     pub fn new(to: File, front: Pid) -> Messages {
-        Messages { to, front }
+        Messages { to: Some(to), front: Some(front) }
+    }
+
+    /// Where there is no front.
+    pub fn to_nobody() -> Messages {
+        Messages { to: None, front: None }
     }
 
     /// A front that is gone needs no message.
     pub fn send(&mut self, message: &TracerMessage) {
-        if let Ok(mut line) = serde_json::to_vec(message) {
+        if let (Some(to), Ok(mut line)) = (&mut self.to, serde_json::to_vec(message)) {
             line.push(b'\n');
-            let _ = self.to.write_all(&line);
+            let _ = to.write_all(&line);
         }
     }
 
     /// Stops or continues the front with the command: the shell waits for the front. Only the
     /// tracer does so, which sees the command's stops in their order.
     pub fn signal_front(&self, signal: Signal) {
-        if let Some(parent) = getppid().filter(|parent| *parent == self.front) {
+        if let Some(parent) = getppid().filter(|parent| Some(*parent) == self.front) {
             // It can have ended since.
             let _ = kill_process(parent, signal);
         }

@@ -2,6 +2,8 @@
 //! kernel laid out (arguments, environment, auxiliary vector; see getauxval(3)) and the ELF
 //! headers it points to.
 
+use std::io::Read;
+
 use crate::memory;
 
 /// A program as it stands before its first instruction.
@@ -19,6 +21,14 @@ pub(crate) struct ExecutedProgram {
     pub code: Vec<(u64, u64)>,
     /// The loader's.
     pub loader_code: Vec<(u64, u64)>,
+}
+
+impl ExecutedProgram {
+    /// Whether its loader is musl's, which is its C library, too.
+    pub fn has_musl(&self) -> bool {
+        let name = self.loader.as_deref().and_then(|path| path.rsplit(|byte| *byte == b'/').next());
+        name.is_some_and(|name| name.starts_with(b"ld-musl-"))
+    }
 }
 
 /// A compiler's command line names a hundred directories, Java's class path several.
@@ -104,12 +114,24 @@ pub(crate) fn read(tid: i32, stack_pointer: u64, word: usize) -> Option<Executed
 
 fn from_stack(tid: i32, stack: &ProgramStack) -> Option<ExecutedProgram> {
     let (arguments, at) = stack.addresses(stack.word)?;
-    let (environment, mut at) = stack.addresses(at)?;
+    let (environment, at) = stack.addresses(at)?;
+    let argv = arguments.iter().map(|address| text(tid, stack, *address));
     let mut program = ExecutedProgram {
-        argv: argv_of(tid, stack, &arguments),
+        argv: shortened(argv),
         env: env_of(tid, stack, &environment),
         ..ExecutedProgram::default()
     };
+    read_vector(tid, stack, at, &mut program)?;
+    Some(program)
+}
+
+/// Reads what the auxiliary vector at `at` points to; none where it has no end.
+fn read_vector(
+    tid: i32,
+    stack: &ProgramStack,
+    mut at: usize,
+    program: &mut ExecutedProgram,
+) -> Option<()> {
     let (mut headers, mut count, mut loader_base) = (0, 0, 0);
     loop {
         let (kind, value) = (stack.word_at(at)?, stack.word_at(at + stack.word)?);
@@ -122,8 +144,38 @@ fn from_stack(tid: i32, stack: &ProgramStack) -> Option<ExecutedProgram> {
             _ => {}
         }
     }
-    read_images(tid, stack.word, headers, count, loader_base, &mut program);
-    Some(program)
+    read_images(tid, stack.word, headers, count, loader_base, program);
+    Some(())
+}
+
+/// Reads what a process is that runs already: of its arguments and environment what it has left of
+/// them, in /proc. What cannot be read is left empty.
+pub(crate) fn of_running(tid: i32) -> ExecutedProgram {
+    let read = |name: &str| std::fs::read(format!("/proc/{tid}/{name}")).unwrap_or_default();
+    let words = |text: Vec<u8>| -> Vec<String> {
+        let words = text.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into());
+        words.collect()
+    };
+    let mut argv = words(read("cmdline"));
+    argv.pop();
+    let env = words(read("environ")).into_iter().filter_map(|text| {
+        let (name, value) = text.split_once('=')?;
+        is_kept(name).then(|| (name.to_owned(), value.to_owned()))
+    });
+    let mut program =
+        ExecutedProgram { argv: shortened(argv), env: env.collect(), ..Default::default() };
+    let word = if is_narrow(tid) { 4 } else { 8 };
+    let stack = ProgramStack { base: 0, bytes: read("auxv"), word };
+    // Without it, what is left out is where its loader lies.
+    let _ = read_vector(tid, &stack, 0, &mut program);
+    program
+}
+
+/// Whether a program's file says that its pointers have 4 bytes (EI_CLASS, elf(5)).
+pub(crate) fn is_narrow(tid: i32) -> bool {
+    let mut class = [0; 5];
+    let file = std::fs::File::open(format!("/proc/{tid}/exe"));
+    file.and_then(|mut file| file.read_exact(&mut class)).is_ok() && class[4] == 1
 }
 
 fn text(tid: i32, stack: &ProgramStack, address: u64) -> String {
@@ -144,11 +196,11 @@ fn text(tid: i32, stack: &ProgramStack, address: u64) -> String {
     }
 }
 
-fn argv_of(tid: i32, stack: &ProgramStack, addresses: &[u64]) -> Vec<String> {
+/// Arguments up to [`ARGV_KEPT`] bytes.
+fn shortened(arguments: impl IntoIterator<Item = String>) -> Vec<String> {
     let mut kept = 0;
     let mut argv = Vec::new();
-    for address in addresses {
-        let mut argument = text(tid, stack, *address);
+    for mut argument in arguments {
         if kept + argument.len() > ARGV_KEPT {
             let mut end = ARGV_KEPT - kept;
             while !argument.is_char_boundary(end) {

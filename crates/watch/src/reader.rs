@@ -9,6 +9,8 @@ use crate::{arch, filter};
 
 /// How calls are seen.
 pub(crate) struct CallReader {
+    /// What threads stop at besides, and what becomes of them if the tracer dies.
+    pub options: i32,
     pub shapes: CallShapes,
     /// Whether a seccomp filter chooses the calls, or every call stops.
     pub filtered: bool,
@@ -53,14 +55,11 @@ impl CallReader {
     pub fn resume(&self, in_call: bool) -> Resume {
         if in_call || !self.filtered { Resume::ToCall } else { Resume::ToEvent }
     }
-
-    /// What threads stop at.
-    pub fn options(&self) -> i32 {
-        options(self.filtered)
-    }
 }
 
-/// What threads stop at, with a filter or without.
+/// What threads of a command of becalm's own stop at, with a filter or without. They end with the
+/// tracer.
 pub(crate) fn options(filtered: bool) -> i32 {
-    ptrace::OPTIONS | if filtered { libc::PTRACE_O_TRACESECCOMP } else { 0 }
+    let filter = if filtered { libc::PTRACE_O_TRACESECCOMP } else { 0 };
+    ptrace::OPTIONS | libc::PTRACE_O_EXITKILL | filter
 }

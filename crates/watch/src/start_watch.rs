@@ -10,7 +10,7 @@ use crate::mpi_init::MpiInits;
 use crate::until::{QUIET, Until, is_program};
 
 /// How often it is looked whether time has ended the start.
-const LOOK: Nanos = Nanos(50_000_000);
+pub(crate) const LOOK: Nanos = Nanos(50_000_000);
 
 /// A call on a file that has not returned for so long waits for a filesystem: that is no quiet.
 const WAITS: Nanos = LOOK;

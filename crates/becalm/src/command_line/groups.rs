@@ -5,7 +5,7 @@ use clap::Command;
 /// The headings, and the verbs below each, in the order in which they are met.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Start here", &["check", "fix", "run", "prove", "undo", "calm", "doctor"]),
-    ("Recordings", &["record", "report", "diff", "merge", "export"]),
+    ("Recordings", &["record", "report", "diff", "merge", "export", "attach"]),
     ("What if", &["rehearse", "scale"]),
     ("By storm", &["elf", "python", "modules", "fork", "image"]),
     ("Laboratory", &["lab"]),

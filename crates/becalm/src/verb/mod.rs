@@ -1,5 +1,6 @@
 //! The verbs, one file each.
 
+pub mod attach;
 pub mod calm;
 pub mod check;
 pub mod diff;

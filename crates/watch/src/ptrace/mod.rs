@@ -72,13 +72,12 @@ const OP_ENTRY: u8 = 1;
 const OP_EXIT: u8 = 2;
 const OP_SECCOMP: u8 = 3;
 
-/// Options that a process is seized with.
+/// Options that every process is seized with.
 pub(crate) const OPTIONS: i32 = libc::PTRACE_O_TRACESYSGOOD
     | libc::PTRACE_O_TRACEFORK
     | libc::PTRACE_O_TRACEVFORK
     | libc::PTRACE_O_TRACECLONE
-    | libc::PTRACE_O_TRACEEXEC
-    | libc::PTRACE_O_EXITKILL;
+    | libc::PTRACE_O_TRACEEXEC;
 
 /// Traces a thread, which runs on.
 pub(crate) fn seize(tid: i32, options: i32) -> Result<(), TraceError> {

@@ -30,7 +30,11 @@ impl Tracer {
     pub(super) fn at_birth(&mut self, thread: &StoppedThread) -> Result<Next, TraceError> {
         let (tid, child) = (thread.tid(), thread.event_message()? as i32);
         let Some(task) = self.table.task(tid) else { return Ok(Next::GoOn(0)) };
-        let (flags, parent) = (task.clone_flags(), task.group);
+        let flags = match task.pending {
+            Some(_) => task.clone_flags(),
+            None => self.flags_of_unseen(thread)?,
+        };
+        let parent = task.group;
         let (how, mut task) = (kind_of_birth(flags), task.child(child, flags));
         let watches_exit = self.table.process(parent).is_some_and(|parent| parent.watches_exit);
         task.inherits_exit_watch = watches_exit && how.is_some();
@@ -53,7 +57,7 @@ impl Tracer {
     }
 
     /// Takes in a new thread or process, and what it has already done.
-    fn add(&mut self, task: Task, parent: Option<i32>, how: Option<StartCall>) {
+    pub(super) fn add(&mut self, task: Task, parent: Option<i32>, how: Option<StartCall>) {
         let (tid, at) = (task.tid, self.log.now());
         match how {
             None => {
@@ -238,7 +242,7 @@ impl Tracer {
         if let Some(process) = self.table.process_mut(group) {
             process.watches_exit = true;
         }
-        thread.set_options(self.reader.options() | libc::PTRACE_O_TRACEEXIT)
+        thread.set_options(self.reader.options | libc::PTRACE_O_TRACEEXIT)
     }
 
     /// A new process stops at what its parent does (ptrace(2)), and so at its end if that is
@@ -249,7 +253,7 @@ impl Tracer {
     ) -> Result<(), TraceError> {
         let Some(task) = self.table.task_mut(thread.tid()) else { return Ok(()) };
         match std::mem::take(&mut task.inherits_exit_watch) {
-            true => thread.set_options(self.reader.options()),
+            true => thread.set_options(self.reader.options),
             false => Ok(()),
         }
     }
@@ -261,8 +265,7 @@ fn space_of(
     image: recording::PathId,
     loader: Option<recording::PathId>,
 ) -> AddressSpace {
-    let loader_is_libc = is_musl(program.loader.as_deref());
-    let mut space = AddressSpace::new(!program.loader_code.is_empty(), loader_is_libc);
+    let mut space = AddressSpace::new(!program.loader_code.is_empty(), program.has_musl());
     for (start, length) in &program.code {
         space.map(*start, *length, Some(image), false);
     }
@@ -270,9 +273,4 @@ fn space_of(
         space.map(*start, *length, loader, true);
     }
     space
-}
-
-fn is_musl(loader: Option<&[u8]>) -> bool {
-    let name = loader.and_then(|path| path.rsplit(|byte| *byte == b'/').next());
-    name.is_some_and(|name| name.starts_with(b"ld-musl-"))
 }

@@ -85,7 +85,11 @@ impl Tracer {
         if pending.path.as_ref().is_some_and(|path| tells_affinity(&path.bytes)) {
             self.binder.stop();
         }
-        let put_back = forbid_untraced_clone(thread, &pending);
+        // What is left as it was keeps such a child for itself: it has no filter.
+        let put_back = match &self.joining {
+            Some(_) => Ok(None),
+            None => forbid_untraced_clone(thread, &pending),
+        };
         self.table.enter_call(tid, pending);
         if let (Some(put_back), Some(task)) = (put_back?, self.table.task_mut(tid)) {
             task.put_back = Some(put_back);
@@ -116,7 +120,10 @@ impl Tracer {
         }
         effects::apply(task, &mut self.log, &pending, outcome);
         let put_back = task.put_back.take();
-        let put_back = put_back_flags(thread, &pending, put_back);
+        let put_back = match &self.joining {
+            Some(_) => Ok(()),
+            None => put_back_flags(thread, &pending, put_back),
+        };
         let known = put_back.and_then(|()| self.note_others(thread, &pending, outcome));
         if let Err(error) = known {
             self.report(tid, &error);

@@ -5,10 +5,12 @@
 //! | `mod` | the parts, the loop, and how a stopped thread goes on |
 //! | `calls` | stops before and after calls |
 //! | `births` | births, execs and ends of threads and processes |
+//! | `joining` | processes that ran already: joined, and left |
 //! | `letting_go` | the end of the watching before the end of the command |
 
 mod births;
 mod calls;
+mod joining;
 mod letting_go;
 
 use std::collections::VecDeque;
@@ -17,6 +19,8 @@ use std::io;
 use recording::{Blind, Event, LetGo, Nanos, ProcessId, Record};
 use rustc_hash::{FxHashMap, FxHashSet};
 use rustix::process::Signal;
+
+use joining::Joining;
 
 use crate::bind::CpuBinder;
 use crate::descriptor_tap::{DescriptorTap, TapSink};
@@ -68,8 +72,10 @@ pub(crate) struct Tracer {
     early: FxHashMap<i32, VecDeque<StopChange>>,
     /// When it was looked last which threads sleep.
     looked: Nanos,
-    /// The command's process.
+    /// The command's process; 0 where processes were joined that ran already.
     main: i32,
+    /// There if they were.
+    joining: Option<Joining>,
     main_ended: bool,
     start: Option<StartWatch>,
     /// Whether whoever stops is let go of.
@@ -87,20 +93,26 @@ enum Next {
 }
 
 impl Tracer {
-    /// Begins with the command, which stands at its exec.
-    pub fn begin(parts: TracerParts, task: Task, thread: StoppedThread) -> Tracer {
+    /// Follows nobody yet.
+    pub fn of_nobody(parts: TracerParts) -> Tracer {
         #[rustfmt::skip]
         let TracerParts {
-            log, reader, observers, tap, injector, binder, messages, outer_filter, start,
+            log, reader, observers, tap, injector, binder, messages, start, outer_filter: _,
         } = parts;
-        let main = thread.tid();
         let (table, early) = (ProcessTable::default(), FxHashMap::default());
-        let looked = Nanos(0);
+        let (looked, main, joining) = (Nanos(0), 0, None);
         #[rustfmt::skip]
-        let mut tracer = Tracer {
+        let tracer = Tracer {
             table, log, reader, observers, tap, injector, binder, messages, early, looked, main,
-            main_ended: false, start, letting_go: false,
+            joining, main_ended: false, start, letting_go: false,
         };
+        tracer
+    }
+
+    /// Begins with the command, which stands at its exec.
+    pub fn begin(parts: TracerParts, task: Task, thread: StoppedThread) -> Tracer {
+        let outer_filter = parts.outer_filter;
+        let mut tracer = Tracer { main: thread.tid(), ..Tracer::of_nobody(parts) };
         tracer.adopt_main(task);
         if outer_filter {
             tracer.log.blind(Blind::OuterFilter);
@@ -162,13 +174,18 @@ impl Tracer {
             }
             served += 1;
             if served % FAIR == 0 && self.table.threads() > 1 {
-                let mut ready = Vec::new();
-                while let Ok(Waited::Change(change)) = wait(-1, libc::WNOHANG) {
-                    ready.push(change);
-                }
-                ready.into_iter().for_each(|change| self.take_in(change));
+                self.serve_waiting();
             }
         }
+    }
+
+    /// Serves all that wait once.
+    fn serve_waiting(&mut self) {
+        let mut ready = Vec::new();
+        while let Ok(Waited::Change(change)) = wait(-1, libc::WNOHANG) {
+            ready.push(change);
+        }
+        ready.into_iter().for_each(|change| self.take_in(change));
     }
 
     /// Waits for a change of a child; threads whose delay is over meanwhile go on.
@@ -256,6 +273,7 @@ impl Tracer {
     }
 
     fn at_stop(&mut self, thread: &StoppedThread, stop: PtraceStop) -> Result<Next, TraceError> {
+        self.at_first_stop(thread, stop)?;
         match stop {
             PtraceStop::Call => {
                 let entry = !self.reader.filtered && self.turn(thread.tid());

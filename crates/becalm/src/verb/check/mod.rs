@@ -14,9 +14,7 @@ use crate::exit::Failure;
 use crate::rehearsed::{self, RehearseOptions};
 use crate::until_options::UntilOptions;
 use crate::{last, machine, recorded};
-use view::CheckAnswer;
-
-pub use view::RehearsedRun;
+pub use view::{CheckAnswer, RehearsedRun};
 
 /// Run a command, and say which storms of file operations hit it, why, and what to do
 ///
@@ -141,7 +139,7 @@ pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
 const NOT_KEPT: &str = "start.becalm";
 
 /// That the recording is gone.
-fn not_kept(why: &anyhow::Error) -> RunWarning {
+pub fn not_kept(why: &anyhow::Error) -> RunWarning {
     let text = format!("the recording is not kept as the last one: {why:#}");
     RunWarning { kind: WarningKind::NotKept, text: term::plain(&text) }
 }

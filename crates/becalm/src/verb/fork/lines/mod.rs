@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 
 use recording::shown_name;
 use script::lines::{ScriptLines, hook};
-use watch::RecordedStarts;
+use watch::{RecordedStarts, Until};
 
+use crate::attached::{self, AttachRequest};
 use crate::command_report::ReportOptions;
 use crate::exit::Failure;
 use crate::reporting_rank::RankReport;
@@ -31,11 +32,21 @@ Examples:
   becalm fork lines -- ./unpack.sh list.txt
   becalm fork lines --all -- bash -c 'for i in 1 2 3; do dirname /a/b; done'
   becalm fork lines all.becalm --rank 7
+  becalm fork lines --until 10 --attach $(pgrep -o make)
   becalm fork lines --json -- ./configure | jq '.lines[0]'")]
-#[command(group = clap::ArgGroup::new("what").required(true).args(["recording", "command"]))]
+#[command(group = clap::ArgGroup::new("what").required(true).args(["recording", "attach", "command"]))]
 pub struct ForkLinesArgs {
     /// A recording that `becalm record` made, instead of a command
     recording: Option<PathBuf>,
+
+    /// Processes that run already, with all below them, instead of a command: until Ctrl-C, or for
+    /// the time of --until. Of bash and make only are the lines known then
+    #[arg(long, value_name = "PID", num_args = 1.., value_parser = clap::value_parser!(i32).range(1..))]
+    attach: Vec<i32>,
+
+    /// With --attach: let go after so many seconds, or as becalm attach takes it
+    #[arg(long, value_name = "WHEN", value_parser = attached::until, requires = "attach")]
+    until: Vec<Until>,
 
     #[command(flatten)]
     report: ReportOptions,
@@ -62,8 +73,23 @@ const OTHER_RANKS: &str =
 pub fn run(args: &ForkLinesArgs) -> Result<u8, Failure> {
     match &args.recording {
         Some(file) => of_recording(args, file),
-        None => of_command(args),
+        None if args.attach.is_empty() => of_command(args),
+        None => of_running(args),
     }
+}
+
+fn of_running(args: &ForkLinesArgs) -> Result<u8, Failure> {
+    let starts = if args.locale { RecordedStarts::AndLocales } else { RecordedStarts::Alone };
+    let pids = args.attach.clone();
+    let wanted = AttachRequest { pids, until: args.until.clone(), starts: Some(starts) };
+    let recording = attached::and_read(wanted, None)?.recording;
+    explain::warnings(&recording).iter().for_each(|warning| term::warn(&warning.text));
+    let answer = ForkLines::of(&recording, ScriptLines::of(&recording), 0);
+    let pids: Vec<String> = args.attach.iter().map(ToString::to_string).collect();
+    let next = format!("becalm attach {}", pids.join(" "));
+    let report = |columns| answer.render(columns, args.all, &next);
+    args.report.print_of_recording(Path::new(""), &answer, report)?;
+    Ok(0)
 }
 
 fn of_recording(args: &ForkLinesArgs, file: &Path) -> Result<u8, Failure> {
