@@ -84,28 +84,19 @@ pub fn attach(file: File, options: &AttachOptions) -> Result<Watched, AttachErro
     let asked = ASK.into_iter().filter(|signal| Disposition::of(*signal) != Disposition::IGNORED);
     let asked: Vec<i32> = asked.collect();
     let before = signals::block(&signals::set(asked.iter().copied().chain(HELD)));
-    let traced = std::thread::scope(|scope| {
+    let watched = std::thread::scope(|scope| {
         let tracing = std::thread::Builder::new().name("tracer".into());
         let follow = || follow(file, options, &asked);
         let tracing = tracing.spawn_scoped(scope, follow).map_err(AttachError::System)?;
         let died = || AttachError::System(io::Error::other("the tracer's thread panicked"));
         tracing.join().map_err(|_| died())?
     });
-    let watched = traced.map(|(log, let_go, left)| {
-        let blinds = log.blinds().to_vec();
-        let failure = log.finish().err().map(|error| error.to_string());
-        Watched { let_go, left, blinds, failure }
-    });
     signals::block_only(&before);
     watched
 }
 
 /// The tracing thread.
-fn follow(
-    file: File,
-    options: &AttachOptions,
-    asked: &[i32],
-) -> Result<(RecordingLog, Option<LetGo>, usize), AttachError> {
+fn follow(file: File, options: &AttachOptions, asked: &[i32]) -> Result<Watched, AttachError> {
     clock::hear_of_children();
     let every = ptrace::OPTIONS | libc::PTRACE_O_TRACEEXIT;
     options.pids.iter().try_for_each(|pid| refusal::examine(*pid))?;
@@ -145,7 +136,9 @@ fn follow(
     if let Some(let_go) = &let_go {
         log.let_go(let_go);
     }
-    Ok((log, let_go, left))
+    let blinds = log.blinds().to_vec();
+    let failure = log.finish().err().map(|error| error.to_string());
+    Ok(Watched { let_go, left, blinds, failure })
 }
 
 /// Why a thread could not be traced that was just found to be there.

@@ -119,7 +119,7 @@ impl Tracer {
         }
         tracer.messages.send(&TracerMessage::Started);
         let watched = match tracer.log.unwatched {
-            Some(_) => tracer.watch_exit(&thread, main),
+            Some(_) => tracer.watch_exit(&thread, tracer.main),
             None => Ok(()),
         };
         let next = watched.and_then(|()| tracer.note_exec(&thread)).map(|()| Next::GoOn(0));
