@@ -259,7 +259,7 @@ fn prefix_of(directory: &[u8]) -> Option<&[u8]> {
 }
 
 pub(crate) fn is_of_system(directory: &[u8]) -> bool {
-    ["/usr", "/lib", "/lib64"].iter().any(|system| to_path(directory).starts_with(system))
+    ["/usr", "/lib", "/lib64", "/etc"].iter().any(|system| to_path(directory).starts_with(system))
 }
 
 fn split(path: &[u8]) -> (&[u8], &[u8]) {

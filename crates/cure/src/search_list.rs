@@ -6,7 +6,7 @@ use explain::{
     Finding, FoundList, ListName, SearchListSource, SourcePath, Storm, StormSource, listed,
 };
 use recording::Name;
-use term::number::counted;
+use term::number::{count, counted};
 use term::quoted;
 
 use crate::cure::{Cure, CureActor, CureChange, RefusedCure, StormCures};
@@ -93,16 +93,23 @@ fn cure(
     })
 }
 
+/// Only what is written somewhere can be written otherwise.
+fn can_be_written(list: &FoundList) -> Result<(), String> {
+    match &list.list {
+        ListName::Variable(_) | ListName::Option(_) => Ok(()),
+        ListName::Program(_) => Err("the program makes this list itself".to_owned()),
+        ListName::Unknown => Err("where its directories are listed is not known".to_owned()),
+    }
+}
+
 /// The directories that have most first. No file that two of them have changes which one is found,
 /// and what is not there or empty is left out.
 fn order(input: &PlanInput, list: &FoundList) -> Result<Cure, String> {
     let searched = &list.searched;
-    if matches!(list.list, ListName::Program(_) | ListName::Unknown) {
-        return Err("where its directories are listed is not known".to_owned());
-    }
+    can_be_written(list)?;
     let content = ListContent::read(input.machine, searched)?;
     let order = searched.best_order(|one, other| content.have_one_name(one, other));
-    let empty = content.empty(searched);
+    let empty = content.empty(input.recording, searched);
     let mut change = searched.change_by(&order);
     let mut known: std::collections::HashSet<usize> = change.spared.iter().copied().collect();
     change.spared.extend(searched.lookups_in(&empty).into_iter().filter(|one| known.insert(*one)));
@@ -115,8 +122,8 @@ fn order(input: &PlanInput, list: &FoundList) -> Result<Cure, String> {
     let first: Vec<_> = first.map(|at| searched.entries[*at].directory.to_string()).collect();
     let left_out = match empty.len() as u64 {
         0 => String::new(),
-        1 => ", without the one in which nothing is".to_owned(),
-        empty => format!(", without {} in which nothing is", counted(empty, "one", "ones")),
+        1 => ", without the one that is empty or not there".to_owned(),
+        empty => format!(", without the {} that are empty or not there", count(empty)),
     };
     let words = list.list.words();
     let order_words = match first.is_empty() {
@@ -147,14 +154,16 @@ fn image(input: &PlanInput, lists: &[&FoundList]) -> Result<Cure, String> {
     }
     let entries = lists.iter().flat_map(|list| &list.searched.entries);
     let mut directories: Vec<PathBuf> = entries
-        .filter(|entry| !python::is_of_system(entry.directory.bytes()))
+        .filter(|entry| entry.is_given && !python::is_of_system(entry.directory.bytes()))
         .map(|entry| entry.directory.path().to_owned())
         .collect();
     directories.sort();
-    // A directory below another one is in its image.
-    directories.dedup_by(|below, above| below.starts_with(&*above));
-    let (mut packed, mut looked_at, mut refused) = (Vec::new(), 0, None);
+    let (mut packed, mut looked_at, mut refused) = (Vec::<PathBuf>::new(), 0, None);
     for directory in directories {
+        // What is below another one is in its image.
+        if packed.last().is_some_and(|above| directory.starts_with(above)) {
+            continue;
+        }
         match python::looks(input, &directory) {
             Ok(looks) => {
                 looked_at += looks;
@@ -188,14 +197,12 @@ fn image(input: &PlanInput, lists: &[&FoundList]) -> Result<Cure, String> {
 
 /// Without the directories in which nothing was found.
 fn drop_directories(input: &PlanInput, list: &FoundList) -> Result<Cure, String> {
+    can_be_written(list)?;
     let searched = &list.searched;
     let useless = searched.never_hit();
     let of = counted(useless.len() as u64, "directory", "directories");
     if useless.is_empty() {
         return Err("each of its directories had something".to_owned());
-    }
-    if list.list == ListName::Unknown {
-        return Err("where its directories are listed is not known".to_owned());
     }
     let directories =
         useless.iter().map(|at| searched.entries[*at].directory.clone()).collect::<Vec<_>>();
@@ -227,6 +234,7 @@ fn shorter(input: &PlanInput, list: &FoundList, useless: &[usize]) -> Option<Str
 
 /// All directories as one.
 fn merge(input: &PlanInput, list: &FoundList) -> Result<Cure, String> {
+    can_be_written(list)?;
     let given = list.searched.entries.iter().filter(|entry| entry.is_given);
     let directories: Vec<_> = given.map(|entry| entry.directory.clone()).collect();
     let text = format!(

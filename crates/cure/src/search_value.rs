@@ -3,10 +3,11 @@
 use std::collections::HashSet;
 use std::os::unix::ffi::OsStrExt;
 
-use explain::{ListSearches, declared_entries, stem};
+use explain::{ListSearches, SourcePath, declared_entries, stem};
 use recording::{Exec, Recording, SEARCH_VARIABLES};
 
 use crate::machine::Machine;
+use crate::python::to_path;
 
 /// The most files of a list that are compared.
 const FILES: usize = 50_000;
@@ -46,9 +47,19 @@ impl ListContent {
         !self.names[one].is_disjoint(&self.names[other])
     }
 
-    /// The directories of a list that are not there, or in which nothing is.
-    pub(crate) fn empty(&self, list: &ListSearches) -> Vec<usize> {
-        let is_empty = |at: &usize| list.entries[*at].is_given && self.names[*at].is_empty();
+    /// The directories of a list that are not there, or in which nothing is: and nothing was put by
+    /// the command, that it may look for later.
+    pub(crate) fn empty(&self, recording: &Recording, list: &ListSearches) -> Vec<usize> {
+        let changes = recording.events.iter().filter(|event| event.is_change());
+        let changed: HashSet<&[u8]> =
+            changes.filter_map(|event| Some(recording.path(event.path?))).collect();
+        let is_changed = |directory: &SourcePath| {
+            changed.iter().any(|path| to_path(path).starts_with(directory.path()))
+        };
+        let is_empty = |at: &usize| {
+            let entry = &list.entries[*at];
+            entry.is_given && self.names[*at].is_empty() && !is_changed(&entry.directory)
+        };
         (0..self.names.len()).filter(is_empty).collect()
     }
 }

@@ -26,8 +26,9 @@ impl ListName {
     /// As it reads in a sentence.
     pub fn words(&self) -> String {
         match self {
-            ListName::Variable(name) | ListName::Program(name) => name.clone(),
-            ListName::Option(name) => format!("the options {name}"),
+            ListName::Variable(name) | ListName::Option(name) | ListName::Program(name) => {
+                name.clone()
+            }
             ListName::Unknown => "a list that becalm does not know".to_owned(),
         }
     }

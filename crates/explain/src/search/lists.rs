@@ -15,6 +15,10 @@ use crate::tally::OpTally;
 
 /// A name that fails in fewer directories is no search of a list.
 pub(crate) const FAILS_IN: usize = 3;
+/// One part in so many of the longest list's lookups is not told of.
+const LITTLE: usize = 20;
+/// The most lists that are looked at.
+const LISTS: usize = 8;
 /// Fewer directories are no list.
 const DIRECTORIES: usize = 4;
 
@@ -34,6 +38,8 @@ pub struct ListEntry {
     pub directory: SourcePath,
     /// Whether the list is where it comes from, and not what the program searches besides.
     pub is_given: bool,
+    /// Whether a file in it was opened, by a search or without one.
+    pub is_used: bool,
     /// Lookups of the directory itself, as numbers of events.
     pub own: Vec<usize>,
 }
@@ -41,7 +47,12 @@ pub struct ListEntry {
 impl ListEntry {
     pub(super) fn new(directory: &[u8], is_given: bool) -> ListEntry {
         let name = Name::of(OsStr::from_bytes(directory));
-        ListEntry { directory: SourcePath { id: None, name }, is_given, own: Vec::new() }
+        ListEntry {
+            directory: SourcePath { id: None, name },
+            is_given,
+            is_used: false,
+            own: Vec::new(),
+        }
     }
 }
 
@@ -83,10 +94,18 @@ pub(crate) fn search_lists<'a>(survey: &OpSurvey<'a>) -> Vec<SearchedList<'a>> {
     let roots = ListRoots::of(missing.collect::<Vec<(PathId, &[u8])>>().into_iter(), &declared);
     let found = searches(survey, &roots);
     let events: Vec<usize> = numbers(survey);
-    let clusters = clusters(&found);
+    let mut clusters = clusters(&found);
+    let lookups = |cluster: &Vec<&FoundSearch>| {
+        cluster.iter().map(|search| search.probes.len()).sum::<usize>()
+    };
+    clusters.sort_by_key(|cluster| std::cmp::Reverse(lookups(cluster)));
+    clusters.truncate(LISTS);
     let lists = clusters.into_iter().filter_map(|cluster| list(survey, cluster, &events));
     let mut lists: Vec<_> = lists.collect();
     lists.sort_by_key(|list| std::cmp::Reverse(list.claim.len()));
+    // Each program looks here and there: what is little beside the first is no list of its own.
+    let most = lists.first().map_or(0, |list| list.claim.len());
+    lists.retain(|list| list.claim.len() * LITTLE >= most);
     // What two lists look at belongs to the first.
     let mut claimed = HashSet::new();
     for list in &mut lists {
@@ -209,9 +228,25 @@ fn list<'a>(
             }
         }
     }
+    mark_used(survey, &places, &mut searches);
     claim.sort_unstable();
     let processes = processes.len() as u64;
     Some(SearchedList { name, program, processes, claim, names, searches })
+}
+
+/// Says of each directory whether a file in it was opened, by whomever: a program that lists a
+/// directory first makes no search.
+fn mark_used(survey: &OpSurvey, places: &Places, searches: &mut ListSearches) {
+    let opened = survey
+        .ops
+        .iter()
+        .filter(|op| op.kind == Kind::Open && op.succeeded() && !op.event.is_listing());
+    for op in opened {
+        let of_entry = |(root, _): (&[u8], &[u8])| places.of.get(root).copied();
+        if let Some(entry) = splits(op.path).find_map(of_entry) {
+            searches.entries[entry].is_used = true;
+        }
+    }
 }
 
 /// The directories of searches in the order in which they are tried: that of the longest search, and
@@ -223,9 +258,10 @@ fn in_order<'a>(cluster: &[&FoundSearch<'a>]) -> Vec<&'a [u8]> {
         roots.extend(found.filter(|found| !roots.contains(found)));
         roots
     };
-    let mut sequences: Vec<_> = cluster.iter().map(sequence).collect();
-    sequences.sort_by_key(|roots| std::cmp::Reverse(roots.len()));
-    sequences.dedup();
+    // Most searches are begins of one another.
+    let all: HashSet<Vec<&[u8]>> = cluster.iter().map(sequence).collect();
+    let mut sequences: Vec<_> = all.into_iter().collect();
+    sequences.sort_by(|one, other| other.len().cmp(&one.len()).then(one.cmp(other)));
     let mut order: Vec<&[u8]> = Vec::new();
     for roots in sequences {
         let mut after = 0;

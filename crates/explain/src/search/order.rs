@@ -103,10 +103,13 @@ impl ListSearches {
         spared
     }
 
-    /// The directories that the list gives and that had nothing of what was searched.
+    /// The directories that the list gives and that had nothing of what was searched, or opened.
     pub fn never_hit(&self) -> Vec<usize> {
         let found = self.found();
-        let is_useless = |entry: &usize| self.entries[*entry].is_given && found[*entry] == 0;
+        let is_useless = |at: &usize| {
+            let entry = &self.entries[*at];
+            entry.is_given && !entry.is_used && found[*at] == 0
+        };
         (0..self.entries.len()).filter(is_useless).collect()
     }
 }

@@ -2,6 +2,7 @@
 //! called calm, and the command is left alone.
 
 mod answer;
+mod search_list;
 mod storms;
 
 use std::path::Path;
