@@ -26,6 +26,7 @@ pub(crate) fn header(argv: &[OsString], all_syscalls: bool, backend: &str) -> He
         uid: rustix::process::geteuid().as_raw(),
         all_syscalls,
         starts_only: false,
+        page_faults: false,
         backend: backend.to_owned(),
         mounts: mounts::own(),
         rank: job::LaunchedRank::this_process().map(|launched| launched.rank),
