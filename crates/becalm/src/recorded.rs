@@ -49,6 +49,7 @@ impl RecordRequest {
     pub fn options(&self) -> watch::RecorderOptions {
         watch::RecorderOptions {
             calls: self.calls,
+            page_faults: true,
             // Where opens are not stopped at, a command could read in /proc that it is bound.
             bind: self.bind && self.starts.is_none(),
             tap: self.tap,

@@ -6,6 +6,7 @@
 use libc::{sock_filter, sock_fprog};
 
 use crate::arch;
+use crate::faults::LARGE;
 use crate::shape::{CallShapes, StopRule};
 
 /// The 16 bits that tell this filter's stops from those of a filter that the command installs.
@@ -91,16 +92,29 @@ fn leaf(answer: StopRule) -> Vec<sock_filter> {
             code.extend([step(EQUAL, value, 0, 1), stop(), allow()]);
             code
         }
-        // mmap's third and fourth arguments: protection and flags.
-        StopRule::IfMapsCode => vec![
-            step(LOAD, ARGUMENTS + 8 * 2, 0, 0),
-            step(HAS_BITS, libc::PROT_EXEC as u32, 0, 3),
-            step(LOAD, ARGUMENTS + 8 * 3, 0, 0),
-            step(HAS_BITS, libc::MAP_ANONYMOUS as u32, 1, 0),
-            stop(),
-            allow(),
-        ],
+        StopRule::IfMaps { code, much } => mapping(code, much),
     }
+}
+
+/// mmap(2) of a file: where it maps instructions, or many bytes.
+fn mapping(code: bool, much: bool) -> Vec<sock_filter> {
+    const { assert!(LARGE < u32::MAX as u64) };
+    // mmap's arguments: address, length, protection, flags.
+    let instructions = if code { libc::PROT_EXEC as u32 } else { 0 };
+    // Nobody's mapping is ignored that does not fit into half a word.
+    let most = if much { LARGE as u32 } else { u32::MAX };
+    vec![
+        step(LOAD, ARGUMENTS + 8 * 3, 0, 0),
+        step(HAS_BITS, libc::MAP_ANONYMOUS as u32, 7, 0),
+        step(LOAD, ARGUMENTS + 8 * 2, 0, 0),
+        step(HAS_BITS, instructions, 4, 0),
+        step(LOAD, ARGUMENTS + 8 + 4, 0, 0),
+        step(EQUAL, 0, 0, 2),
+        step(LOAD, ARGUMENTS + 8, 0, 0),
+        step(AT_LEAST, most, 0, 1),
+        stop(),
+        allow(),
+    ]
 }
 
 /// Installs the filter in this process, for good. Without privilege that needs

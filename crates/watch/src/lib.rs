@@ -16,9 +16,10 @@
 //! | `shape` | what each call's arguments mean; `filter`: which calls stop |
 //! | `reader`, `decode` | which call a thread is at; its paths, descriptors, flags |
 //! | `effects` | what a call changed: descriptors, directories, mappings |
-//! | `files`, `space` | descriptors and directories; mappings |
+//! | `files`, `space`, `spans` | descriptors and directories; mappings |
 //! | `directory_names` | what descriptors stand for, where nobody sees them closed |
 //! | `unwatched_reads` | what can be said of reads that do not stop |
+//! | `faults` | page faults of processes that map much of a file |
 //! | `program` | what a process becomes at an exec |
 //! | `descriptor_tap` | descriptor calls that an eBPF program reports, where it is allowed |
 //! | `inject`, `clock` | delays after calls |
@@ -43,6 +44,7 @@ mod descriptor_tap;
 mod directory_names;
 mod effects;
 mod ending;
+mod faults;
 mod files;
 mod filter;
 mod host;
@@ -61,6 +63,7 @@ mod session;
 mod shape;
 mod signals;
 mod space;
+mod spans;
 mod start_watch;
 mod table;
 mod task;
@@ -112,6 +115,8 @@ pub struct RecorderOptions {
     /// Have an eBPF program report descriptor calls, where that is allowed, instead of stopping
     /// at them.
     pub tap: bool,
+    /// Watch page faults on mapped files, where the kernel allows it.
+    pub page_faults: bool,
     /// Read calls from registers, as on a kernel before 5.3, which does not say what they are.
     pub old_kernel: bool,
     /// Reads what a mapped ELF file says of its search; called after the run.
@@ -125,6 +130,7 @@ impl Default for RecorderOptions {
             calls: WatchedCalls::WithData,
             bind: true,
             tap: true,
+            page_faults: true,
             old_kernel: false,
             read_image: |_| None,
         }

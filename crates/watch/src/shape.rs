@@ -14,8 +14,14 @@ pub(crate) enum StopRule {
     Always,
     /// If the low half of this argument has this value.
     IfArgument(u8, u32),
-    /// If instructions of a file are to be mapped, by mmap's arguments.
-    IfMapsCode,
+    /// If it maps something of a file, by mmap's arguments: instructions, or at least
+    /// [`crate::faults::LARGE`] bytes.
+    IfMaps {
+        /// Instructions.
+        code: bool,
+        /// Many bytes.
+        much: bool,
+    },
 }
 
 /// How much of a run is recorded.
@@ -87,6 +93,27 @@ impl CallShapes {
         self
     }
 
+    /// Has native mappings of much of a file stop, whoever reports them: page faults are watched
+    /// from then on.
+    pub fn with_large_mappings(mut self) -> CallShapes {
+        for table in self.tables.iter_mut().filter(|table| table.abi == arch::NATIVE) {
+            let mmap = Call::all(table.abi).find(|call| call.known_name() == Some("mmap"));
+            let Some(number) = mmap.map(Call::number) else { continue };
+            match table.stops.binary_search_by_key(&number, |(number, _)| *number) {
+                Err(place) => {
+                    let rule = StopRule::IfMaps { code: false, much: true };
+                    table.stops.insert(place, (number, rule));
+                }
+                Ok(place) => {
+                    if let StopRule::IfMaps { much, .. } = &mut table.stops[place].1 {
+                        *much = true;
+                    }
+                }
+            }
+        }
+        self
+    }
+
     /// The tables, the machine's own first.
     pub fn tables(&self) -> &[TableShapes] {
         &self.tables
@@ -131,7 +158,7 @@ fn table(abi: Abi, extent: Extent) -> (Vec<CallShape>, Vec<(u16, StopRule)>) {
         let stop = match name {
             "prlimit64" if extent != Extent::All => StopRule::IfArgument(1, libc::RLIMIT_STACK),
             _ if extent == Extent::Metadata && shape.special == Special::Map => {
-                StopRule::IfMapsCode
+                StopRule::IfMaps { code: true, much: false }
             }
             _ if shape.recorded => StopRule::Always,
             "prctl" => StopRule::IfArgument(0, libc::PR_SET_SECCOMP as u32),
@@ -247,6 +274,7 @@ mod tests {
         assert!(all.into_iter().all(has));
         assert!(has("fchdir") && has("renameat2") && has("unshare") && has("prlimit64"));
         let mmap = shapes.tables()[0].stops.iter().find(|(it, _)| *it == named("mmap").number());
-        assert_eq!(mmap.map(|(_, stop)| *stop), Some(StopRule::IfMapsCode));
+        let code = StopRule::IfMaps { code: true, much: false };
+        assert_eq!(mmap.map(|(_, stop)| *stop), Some(code));
     }
 }

@@ -9,7 +9,7 @@ use crate::inject::Delay;
 use crate::ptrace::{StoppedThread, TraceError};
 use crate::reader::StoppedCall;
 use crate::task::PendingCall;
-use crate::{clock, effects, memory};
+use crate::{clock, effects, faults, memory};
 
 const PROT_EXEC: u64 = libc::PROT_EXEC as u64;
 
@@ -31,7 +31,12 @@ impl Tracer {
         entry: bool,
     ) -> Result<Next, TraceError> {
         match self.reader.call(thread, entry)? {
-            StoppedCall::Entry(entry) => {
+            StoppedCall::Entry(mut entry) => {
+                if self.page_faults && faults::maps_much(&entry) {
+                    self.watch_faults(thread.tid());
+                    // Recorded even where other mappings are not: how much of a file there is.
+                    entry.shape.recorded = true;
+                }
                 if entry.shape.recorded || entry.shape.special != Special::None {
                     self.enter(thread, &entry)?;
                 }
@@ -109,7 +114,7 @@ impl Tracer {
             let injector = self.injector.as_mut();
             delay = injector.and_then(|it| it.decide(&event, &pending, clock::now()));
             if delay.is_none() {
-                self.log.call(event);
+                self.log.call(event, pending.range());
             }
             if let Some(start) = &mut self.start {
                 start.returned(&event, pending.path.as_ref().map(|path| &*path.bytes));

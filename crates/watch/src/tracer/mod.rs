@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `mod` | the parts, the loop, and how a stopped thread goes on |
 //! | `calls` | stops before and after calls |
+//! | `touches` | page faults |
 //! | `births` | births, execs and ends of threads and processes |
 //! | `joining` | processes that ran already: joined, and left |
 //! | `letting_go` | the end of the watching before the end of the command |
@@ -12,6 +13,7 @@ mod births;
 mod calls;
 mod joining;
 mod letting_go;
+mod touches;
 
 use std::collections::VecDeque;
 use std::io;
@@ -56,6 +58,8 @@ pub(crate) struct TracerParts {
     pub outer_filter: bool,
     /// There where the watching may end before the command.
     pub start: Option<StartWatch>,
+    /// Whether page faults are watched.
+    pub page_faults: bool,
 }
 
 /// Follows the command and all it starts.
@@ -80,6 +84,7 @@ pub(crate) struct Tracer {
     start: Option<StartWatch>,
     /// Whether whoever stops is let go of.
     letting_go: bool,
+    page_faults: bool,
 }
 
 /// What becomes of a stopped thread.
@@ -97,14 +102,14 @@ impl Tracer {
     pub fn of_nobody(parts: TracerParts) -> Tracer {
         #[rustfmt::skip]
         let TracerParts {
-            log, reader, observers, tap, injector, binder, messages, start, outer_filter: _,
+            log, reader, observers, tap, injector, binder, messages, start, page_faults, ..
         } = parts;
         let (table, early) = (ProcessTable::default(), FxHashMap::default());
         let (looked, main, joining) = (Nanos(0), 0, None);
         #[rustfmt::skip]
         let tracer = Tracer {
             table, log, reader, observers, tap, injector, binder, messages, early, looked, main,
-            joining, main_ended: false, start, letting_go: false,
+            joining, main_ended: false, start, letting_go: false, page_faults,
         };
         tracer
     }
@@ -166,7 +171,7 @@ impl Tracer {
         loop {
             match self.wait()? {
                 Waited::Change(change) => self.take_in(change),
-                Waited::Nothing => {}
+                Waited::Nothing => self.take_all_faults(),
                 Waited::Nobody => return Ok(None),
             }
             if let Some(over) = self.start_is_over() {
@@ -234,7 +239,7 @@ impl Tracer {
 
     fn record_delayed(&mut self, event: Event) {
         let took = Nanos(self.log.now().0.saturating_sub(event.start.0));
-        self.log.call(Event { took, ..event });
+        self.log.call(Event { took, ..event }, None);
     }
 
     /// Takes in what has happened to a thread, and decides how it goes on.
@@ -252,6 +257,7 @@ impl Tracer {
             // It may have the id of one that was let go of.
             self.table.executed(tid, former as i32);
         }
+        self.take_faults(tid);
         if !self.table.hears_of(tid) {
             self.early.entry(tid).or_default().push_back(change);
             self.adopt_orphans();
