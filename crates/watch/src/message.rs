@@ -39,6 +39,11 @@ impl Messages {
         Messages { to, front }
     }
 
+    /// Another end, for a thread of its own: a message is written in one piece (pipe(7)).
+    pub fn beside(&self) -> std::io::Result<Messages> {
+        Ok(Messages { to: self.to.try_clone()?, front: self.front })
+    }
+
     /// A front that is gone needs no message.
     pub fn send(&mut self, message: &TracerMessage) {
         if let Ok(mut line) = serde_json::to_vec(message) {
