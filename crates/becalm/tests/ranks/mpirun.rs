@@ -20,7 +20,7 @@ fn mpirun_command(scene: &Scene, ranks: u32, script: &str) -> Command {
     let mut command = Command::new("mpirun");
     command
         .current_dir(scene.directory())
-        .env("RECORD", format!("{BECALM} record -o start.becalm --node-dir {node} --"))
+        .env("RECORD", format!("{BECALM} record --until exit -o start.becalm --node-dir {node} --"))
         .env("BECALM", BECALM)
         .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
         .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
