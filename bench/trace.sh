@@ -6,7 +6,8 @@
 # BECALM is the release binary that `make build` makes; without the argument the environment
 # variable of that name says which. ROUNDS (15) and PYTHON, an interpreter that can import numpy
 # and scipy, may be set in the environment; setup/install-test-tools makes one. `becalm record`
-# uses eBPF where it may, as root; with `--no-ebpf` it records as it does for an ordinary user.
+# uses eBPF where it may, as root; with `--no-ebpf` it records as it does for an ordinary user, and
+# with `--metadata-only` what `becalm check` does for everybody.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -29,8 +30,10 @@ python3 "$here/paired.py" --rounds "${ROUNDS:-15}" \
     --tool 'untraced=' \
     --tool "strace %file,%process=$strace" \
     --tool "strace %file,%desc,%process=$strace,%desc" \
+    --tool "becalm record --metadata-only=$becalm record --metadata-only -o $rec --" \
     --tool "becalm record=$becalm record -o $rec --" \
     --tool "becalm record --no-ebpf=$becalm record --no-ebpf -o $rec --" \
+    --versus 'becalm record --metadata-only / strace %file,%process' \
     --versus 'becalm record / strace %file,%process' \
     --versus 'becalm record --no-ebpf / strace %file,%process' \
     --versus 'becalm record --no-ebpf / strace %file,%desc,%process' \

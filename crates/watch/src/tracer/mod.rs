@@ -5,9 +5,11 @@
 //! | `mod` | the parts, the loop, and how a stopped thread goes on |
 //! | `calls` | stops before and after calls |
 //! | `births` | births, execs and ends of threads and processes |
+//! | `stop_the_world` | threads that are stopped for another one of their own |
 
 mod births;
 mod calls;
+mod stop_the_world;
 
 use std::collections::VecDeque;
 use std::io;
@@ -27,6 +29,7 @@ use crate::reader::CallReader;
 use crate::table::ProcessTable;
 use crate::task::Task;
 use crate::{clock, signals};
+use stop_the_world::StoppedWorld;
 
 /// Threads further down the kernel's list must get their turn when the first one stops
 /// thousands of times a second: after so many stops, all that wait are served once.
@@ -61,6 +64,7 @@ pub(crate) struct Tracer {
     messages: Messages,
     /// What children did before their parent's event told of them.
     early: FxHashMap<i32, VecDeque<StopChange>>,
+    world: StoppedWorld,
     /// When it was looked last which threads sleep.
     looked: Nanos,
     /// The command's process.
@@ -75,6 +79,8 @@ enum Next {
     Listen,
     /// It stays stopped for a while, at the end of a call.
     Delay(Delay),
+    /// It stays stopped until another thread has stopped.
+    Wait,
 }
 
 impl Tracer {
@@ -84,10 +90,11 @@ impl Tracer {
         let outer_filter = parts.outer_filter;
         let main = thread.tid();
         let (table, early) = (ProcessTable::default(), FxHashMap::default());
-        let looked = Nanos(0);
+        let (world, looked) = (StoppedWorld::default(), Nanos(0));
         #[rustfmt::skip]
         let mut tracer = Tracer {
-            table, log, reader, observers, tap, injector, binder, messages, early, looked, main,
+            table, log, reader, observers, tap, injector, binder, messages, early, world, looked,
+            main,
         };
         tracer.adopt_main(task);
         if outer_filter {
@@ -167,6 +174,7 @@ impl Tracer {
     fn release_all(&mut self) {
         let all = self.injector.as_mut().map(DelayInjector::all).unwrap_or_default();
         all.into_iter().for_each(|(thread, event)| self.end_delay(thread, event));
+        self.let_go_all();
         for change in std::mem::take(&mut self.early).into_values().flatten() {
             if let StopChange::Stopped(thread, _) = change {
                 self.go_on(thread, 0);
@@ -198,6 +206,7 @@ impl Tracer {
             self.adopt_orphans();
             return;
         }
+        let Some(change) = self.keep_held(change) else { return };
         match change {
             StopChange::Ended(end) => self.ended(end),
             StopChange::Stopped(thread, stop) => {
@@ -282,6 +291,7 @@ impl Tracer {
                     self.report(tid, &error);
                 }
             }
+            Ok(Next::Wait) => self.world.wait(thread),
             Ok(Next::Delay(delay)) => match &mut self.injector {
                 Some(injector) => injector.inject(thread, delay),
                 None => return self.go_on(thread, 0),
