@@ -26,7 +26,7 @@ modules=numpy,scipy
 if "$python" -c 'import pandas' 2> /dev/null; then modules=$modules,pandas; fi
 
 strace="strace --seccomp-bpf -f -o /dev/null -e trace=%file,%process"
-python3 "$here/paired.py" --rounds "${ROUNDS:-15}" \
+python3 "$here/paired.py" --rounds "${ROUNDS:-15}" --processor-time \
     --tool 'untraced=' \
     --tool "strace %file,%process=$strace" \
     --tool "strace %file,%desc,%process=$strace,%desc" \
