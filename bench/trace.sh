@@ -6,8 +6,9 @@
 # BECALM is the release binary that `make build` makes; without the argument the environment
 # variable of that name says which. ROUNDS (15) and PYTHON, an interpreter that can import numpy
 # and scipy, may be set in the environment; setup/install-test-tools makes one. `becalm record`
-# uses eBPF where it may, as root; with `--no-ebpf` it records as it does for an ordinary user. These two
-# watch whole runs; `check`, and `record` without more, let go of the command when its start is over.
+# uses eBPF where it may, as root; with `--no-ebpf` it records as it does for an ordinary user, and
+# with `--metadata-only` what `becalm check` does for everybody. These watch whole runs; `check`, and
+# `record` without more, let go of the command when its start is over.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -29,14 +30,16 @@ if "$python" -c 'import pandas' 2> /dev/null; then modules=$modules,pandas; fi
 reads="python3 $here/reads.py"
 
 strace="strace --seccomp-bpf -f -o /dev/null -e trace=%file,%process"
-python3 "$here/paired.py" --rounds "${ROUNDS:-15}" \
+python3 "$here/paired.py" --rounds "${ROUNDS:-15}" --processor-time \
     --tool 'untraced=' \
     --tool "strace %file,%process=$strace" \
     --tool "strace %file,%desc,%process=$strace,%desc" \
+    --tool "becalm record --metadata-only=$becalm record --until exit --metadata-only -o $rec --" \
     --tool "becalm record=$becalm record --until exit -o $rec --" \
     --tool "becalm record --no-ebpf=$becalm record --until exit --no-ebpf -o $rec --" \
     --tool "becalm check=$becalm check --" \
     --tool "becalm record, let go of=$becalm record -o $rec --" \
+    --versus 'becalm record --metadata-only / strace %file,%process' \
     --versus 'becalm record / strace %file,%process' \
     --versus 'becalm record --no-ebpf / strace %file,%process' \
     --versus 'becalm record --no-ebpf / strace %file,%desc,%process' \

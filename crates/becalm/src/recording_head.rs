@@ -36,6 +36,8 @@ pub struct RecordingHead {
     pub calls: u64,
     /// Whether every system call was recorded, or `%file,%desc,%process` only.
     pub all_syscalls: bool,
+    /// Whether calls on open descriptors (reads, writes, closes) were not watched.
+    pub metadata_only: bool,
     /// Whether the recording shows all of the run.
     pub whole: bool,
     /// Why it does not, where it was cut.
@@ -71,6 +73,7 @@ impl RecordingHead {
             processes: recording.processes.len() as u64,
             calls: recording.events.len() as u64,
             all_syscalls: header.all_syscalls,
+            metadata_only: header.metadata_only,
             whole: recording.is_whole(),
             let_go: recording.let_go().cloned(),
             cut: cut.into_iter().map(|warning| warning.text).next(),
@@ -110,7 +113,11 @@ impl RecordingHead {
     pub fn warnings(&self) -> Vec<String> {
         let file = plain(&self.recording);
         let blind = self.blind.iter().map(|warning| &warning.text);
-        self.cut.iter().chain(blind).map(|text| format!("{file}: {text}")).collect()
+        let unwatched = self.metadata_only.then(|| {
+            format!("{file}: reads, writes and closes were not watched: they are not counted")
+        });
+        let flaws = self.cut.iter().chain(blind).map(|text| format!("{file}: {text}"));
+        flaws.chain(unwatched).collect()
     }
 }
 

@@ -2,33 +2,17 @@
 
 use std::os::unix::ffi::OsStrExt;
 
-use recording::{Recording, shown};
+use recording::shown;
 
-use crate::{ComputeSource, CostModel, RecordedStart, Revalidation, SharedChoice, TimeSpan};
+use crate::{
+    ComputeSource, CostModel, ReadsKnown, RecordedStart, Revalidation, SharedChoice, TimeSpan,
+};
 
 /// Which files are shared and what is left out; then how server, nodes and ranks are modelled.
 pub(crate) fn of(model: &CostModel, start: &RecordedStart) -> Vec<String> {
     let images = (!start.images.is_empty()).then(|| images(start));
-    let reads = reads(start.recording).map(str::to_owned);
+    let reads = ReadsKnown::of(start.recording).assumption().map(str::to_owned);
     [shared(start), servers(model, start)].into_iter().chain(images).chain(reads).collect()
-}
-
-/// How what was read is known, where reads were not watched.
-fn reads(recording: &Recording) -> Option<&'static str> {
-    if !recording.header.metadata_only {
-        return None;
-    }
-    let is_bounded = recording.summary.as_ref().is_some_and(|end| end.unwatched_reads.is_some());
-    Some(match is_bounded {
-        true => {
-            "Reads were not watched: a file that was opened to be read counts as its size, all of \
-             them as no more than the command read in all (exact: becalm check --data)."
-        }
-        false => {
-            "Reads were not watched, and nothing tells how much was read: data is left out \
-             (becalm check --data counts it)."
-        }
-    })
 }
 
 fn images(start: &RecordedStart) -> String {

@@ -71,3 +71,4 @@ pub use rpc_sequence::{LOOKS_AT_ONCE, RpcSummary};
 pub use server_cache::ServerCache;
 pub use shared_directories::{SharedChoice, SharedDirectories};
 pub use units::{Bandwidth, TimeSpan};
+pub use unwatched::ReadsKnown;

@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 
 use recording::Nanos;
-use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::assumptions;
@@ -40,16 +39,41 @@ pub struct PredictedWait {
 pub struct Prediction {
     /// Of the whole start.
     pub wait: PredictedWait,
-    by_event: FxHashMap<usize, PredictedWait>,
+    /// By the number of the call, ascending.
+    parts: Vec<PartOfWait>,
+}
+
+/// What one call has of a wait: a start may have a million, for each filesystem that it is predicted
+/// for.
+#[derive(Clone, Copy, Debug)]
+struct PartOfWait {
+    event: u32,
+    rpcs: u32,
+    bytes_read: u64,
+    one_rank: f64,
+    all_ranks: f64,
+}
+
+impl PartOfWait {
+    fn add(&mut self, other: &PartOfWait) {
+        self.rpcs += other.rpcs;
+        self.bytes_read += other.bytes_read;
+        self.one_rank += other.one_rank;
+        self.all_ranks += other.all_ranks;
+    }
 }
 
 impl Prediction {
     /// What these calls (numbers in [`recording::Recording::events`]) have of the wait. Parts of a
     /// start that share no call add up to the whole.
     pub fn of_events(&self, events: impl IntoIterator<Item = usize>) -> PredictedWait {
-        let parts = events.into_iter().filter_map(|event| self.by_event.get(&event));
+        let part_of = |event: usize| {
+            let at = self.parts.binary_search_by_key(&event, |part| part.event as usize).ok()?;
+            self.parts.get(at)
+        };
+        let parts = events.into_iter().filter_map(part_of);
         parts.fold(PredictedWait::default(), |sum, part| PredictedWait {
-            rpcs: sum.rpcs + part.rpcs,
+            rpcs: sum.rpcs + u64::from(part.rpcs),
             bytes_read: sum.bytes_read + part.bytes_read,
             one_rank: sum.one_rank + part.one_rank,
             all_ranks: sum.all_ranks + part.all_ranks,
@@ -79,7 +103,7 @@ impl CostModel {
             one_rank: one,
             all_ranks: all,
         };
-        Prediction { wait, by_event: self.by_event(&alone, &wait) }
+        Prediction { wait, parts: self.parts(&alone, &wait) }
     }
 
     /// What a start waits where all that it touches of mapped files is read before, one part after
@@ -96,27 +120,31 @@ impl CostModel {
 
     /// Each call's part: of one rank's wait, by how long its RPCs take alone; of what all ranks wait
     /// longer, by how long the servers work on it for all of them.
-    fn by_event(
-        &self,
-        alone: &RpcSequence,
-        wait: &PredictedWait,
-    ) -> FxHashMap<usize, PredictedWait> {
+    fn parts(&self, alone: &RpcSequence, wait: &PredictedWait) -> Vec<PartOfWait> {
         let sum = |part: &dyn Fn(&Stretch) -> f64| alone.list.iter().map(part).sum::<f64>();
         let own = |stretch: &Stretch| self.time_alone(stretch);
         let demand = |stretch: &Stretch| self.demand(stretch);
         let (all_own, all_demand) = (sum(&own), sum(&demand));
         let part = |of: f64, all: f64| if all > 0.0 { of / all } else { 0.0 };
-        let mut by_event: FxHashMap<usize, PredictedWait> = FxHashMap::default();
+        let mut parts: Vec<PartOfWait> = Vec::new();
         for stretch in &alone.list {
             let alone = part(own(stretch), all_own);
             let queued = if all_demand > 0.0 { part(demand(stretch), all_demand) } else { alone };
-            let event = by_event.entry(stretch.event).or_default();
-            event.rpcs += u64::from(stretch.cached + stretch.own);
-            event.bytes_read += stretch.fetched();
-            event.one_rank += alone * wait.one_rank;
-            event.all_ranks += alone * wait.one_rank + queued * (wait.all_ranks - wait.one_rank);
+            let one = PartOfWait {
+                event: stretch.event as u32,
+                rpcs: u64::from(stretch.cached + stretch.own),
+                bytes_read: stretch.fetched(),
+                one_rank: alone * wait.one_rank,
+                all_ranks: alone * wait.one_rank + queued * (wait.all_ranks - wait.one_rank),
+            };
+            match parts.last_mut().filter(|last| last.event == one.event) {
+                Some(last) => last.add(&one),
+                None => parts.push(one),
+            }
         }
-        by_event
+        parts.sort_unstable_by_key(|part| part.event);
+        parts.shrink_to_fit();
+        parts
     }
 
     /// Nanoseconds that a stretch's RPCs and data take where nobody else starts.

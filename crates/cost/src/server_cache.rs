@@ -7,8 +7,10 @@
 //!
 //! One read an inode is the most that it can be: inodes that lie beside each other come together.
 
+use std::hash::BuildHasher;
+
 use recording::Nanos;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxBuildHasher, FxHashSet};
 
 use crate::{FilesystemProfile, Rpc, RpcKind, ServerDisk};
 
@@ -17,8 +19,12 @@ use crate::{FilesystemProfile, Rpc, RpcKind, ServerDisk};
 #[derive(Debug)]
 pub struct ServerCache {
     disk: Option<ServerDisk>,
-    known: FxHashSet<(OnDisk, Box<[u8]>)>,
+    /// By a number of the path: the paths themselves, of all that leads to something deep, are long.
+    known: FxHashSet<(OnDisk, u64)>,
 }
+
+/// A server remembers so many at most; then it forgets all, as one that is short of memory does.
+const MOST_KNOWN: usize = 1 << 20;
 
 /// What lies on the disk for one path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -60,7 +66,10 @@ impl ServerCache {
     }
 
     fn is_new(&mut self, what: OnDisk, path: &[u8]) -> bool {
-        self.known.insert((what, path.into()))
+        if self.known.len() >= MOST_KNOWN {
+            self.known.clear();
+        }
+        self.known.insert((what, FxBuildHasher.hash_one(path)))
     }
 }
 

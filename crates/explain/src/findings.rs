@@ -164,6 +164,8 @@ pub struct WaitModel {
     pub warm: bool,
     /// Whether the server has yet to read from its disk what it is asked for.
     pub cold_server: bool,
+    /// How it is known what is read.
+    pub reads: cost::ReadsKnown,
     /// What is taken for granted, in words.
     pub assumptions: Vec<String>,
 }

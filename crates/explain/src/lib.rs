@@ -287,8 +287,9 @@ fn headline(
     );
     match is_of_data {
         true => format!(
-            "{waits}, {} of it for {} of data that is read.",
+            "{waits}, {} of it for {}{} of data that is read.",
             words::seconds(wait.data),
+            if wait.model.reads == ::cost::ReadsKnown::Bounded { "about " } else { "" },
             term::number::bytes(ByteUnits(told.bytes_read)),
         ),
         false => {

@@ -44,6 +44,9 @@ pub struct Recording {
     pub(crate) mount_history: MountHistory,
 }
 
+/// Each call looks through them for its own. A recorder stops at fewer.
+const MOST_MOUNT_CHANGES: usize = 4096;
+
 /// Reads a file by offsets of its own.
 struct OffsetFile<'a> {
     file: &'a File,
@@ -138,6 +141,11 @@ impl Recording {
             }
             Record::Mounts(change) => {
                 self.process_mut(change.process)?;
+                if self.mount_history.changes.len() >= MOST_MOUNT_CHANGES {
+                    return Err(RecordingReadError::Damaged(
+                        "more changes of mounts than are kept",
+                    ));
+                }
                 self.mount_history.changes.push(change);
             }
             Record::Touch(touch) => {

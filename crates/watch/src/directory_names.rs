@@ -24,13 +24,16 @@ impl DirectoryNames {
     /// The name of what the kernel names so, if it was opened as another; `opened` is what its
     /// descriptor was opened as when it was last, which may have been closed since.
     pub fn asked_as(&mut self, kernel: &[u8], opened: Option<FullPath>) -> Option<FullPath> {
-        let known = self.asked.get(kernel);
-        let Some(opened) = opened else { return known.cloned() };
-        if *opened.bytes == *kernel || known == Some(&opened) {
+        let known = self.asked.get(kernel).cloned();
+        let Some(opened) = opened else { return known };
+        if *opened.bytes == *kernel {
+            self.asked.remove(kernel);
+        }
+        if *opened.bytes == *kernel || known.as_ref() == Some(&opened) {
             return Some(opened);
         }
         if !leads_to(&opened.bytes, kernel) {
-            return known.cloned();
+            return known;
         }
         if self.asked.len() >= REMEMBERED {
             self.asked.clear();
@@ -78,6 +81,9 @@ mod tests {
         assert_eq!(names.asked_as(kernel, opened(&real)), opened(&real));
         assert_eq!(names.asked_as(kernel, opened(&link)), opened(&link));
         assert_eq!(names.asked_as(kernel, None), opened(&link), "a copy of the descriptor");
+        assert_eq!(names.asked_as(kernel, opened(&real)), opened(&real));
+        assert_eq!(names.asked_as(kernel, None), None, "asked for by its own name since");
+        names.asked_as(kernel, opened(&link));
         names.renamed();
         assert_eq!(names.asked_as(kernel, None), None);
     }

@@ -80,14 +80,25 @@ pub(crate) fn read_u64(tid: i32, address: u64) -> io::Result<u64> {
 
 /// Writes a number of 8 bytes.
 pub(crate) fn write_u64(tid: i32, address: u64, value: u64) -> io::Result<()> {
-    let mut bytes = value.to_ne_bytes();
-    let local = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: 8 };
-    let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: 8 };
+    write(tid, address, &value.to_ne_bytes())
+}
+
+/// Writes all of these bytes.
+pub(crate) fn write(tid: i32, address: u64, bytes: &[u8]) -> io::Result<()> {
+    if bytes.is_empty() {
+        return Ok(());
+    }
+    // The kernel only reads from `local`.
+    let local = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: bytes.len() };
     // SAFETY: `local` describes `bytes`; `remote` is another process's, which the kernel checks.
     let put = unsafe { libc::process_vm_writev(tid, &local, 1, &remote, 1, 0) };
     let put = usize::try_from(put).or_else(|_| match io::Error::last_os_error() {
-        error if is_denied(&error) => at_file(tid, |file| file.write_at(&bytes, address)),
+        error if is_denied(&error) => at_file(tid, |file| file.write_at(bytes, address)),
         error => Err(error),
     })?;
-    if put == 8 { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::EFAULT)) }
+    match put == bytes.len() {
+        true => Ok(()),
+        false => Err(io::Error::from_raw_os_error(libc::EFAULT)),
+    }
 }

@@ -9,6 +9,7 @@ mod daemon;
 mod jobcontrol;
 mod kill;
 mod letting_go;
+mod metadata_only;
 mod usual;
 
 mod on_an_old_kernel;

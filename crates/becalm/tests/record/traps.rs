@@ -500,3 +500,56 @@ fn a_death_signal_comes_when_the_parent_dies_and_not_before() {
     let (ran, _) = BACKEND.assert_same(AS_IS, &[&trap("death_signal")]);
     assert_eq!(ran.out(), "death signal: SIGTERM\n");
 }
+
+/// A program of three threads that leaks, or not; its sanitizer stops them all to look.
+const LEAKS: &str = "
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+static int ready[2];
+static void *wait_for_ever(void *kept) {
+    void *volatile own = malloc(10);
+    write(ready[1], \"\", 1);
+    pause();
+    return own ? kept : 0;
+}
+int main(int argc, char **argv) {
+    pthread_t thread;
+    char byte;
+    pipe(ready);
+    for (int i = 0; i < 2; i++) {
+        pthread_create(&thread, 0, wait_for_ever, malloc(20));
+        read(ready[0], &byte, 1);
+    }
+    void *volatile lost = malloc(100);
+    if (argc == 1) free(lost);
+    lost = 0;
+    return 0;
+}
+";
+
+#[test]
+fn a_sanitizer_that_stops_its_own_threads_finds_leaks_as_without_becalm() {
+    for sanitizer in ["leak", "address"] {
+        let scene = BACKEND.scene();
+        let (source, program) = (scene.file("leaks.c", LEAKS, 0o644), scene.at("leaks"));
+        let sanitized = format!("-fsanitize={sanitizer}");
+        let gcc = ["-O0", "-w", &sanitized, "-pthread", "-o", &program, &source];
+        assert!(Command::new("gcc").args(gcc).status().unwrap().success());
+        for words in [vec![program.as_str()], vec![program.as_str(), "leak"]] {
+            for _ in 0..5 {
+                let [untraced, traced] = both(&scene, AS_IS, &words);
+                assert_eq!(traced.code(), untraced.code(), "{words:?}: {}", traced.err());
+                let found = |text: &str| text.contains("SUMMARY") && text.contains("100 byte");
+                assert_eq!(found(&traced.err()), words.len() > 1, "{}", traced.err());
+                assert!(
+                    !scene
+                        .recording()
+                        .blinds
+                        .iter()
+                        .any(|blind| { matches!(blind, Blind::TracerRefused { .. }) })
+                );
+            }
+        }
+    }
+}

@@ -6,6 +6,7 @@ mod bad_recording;
 mod diff;
 mod export;
 mod last;
+mod limits;
 mod report;
 mod sample;
 

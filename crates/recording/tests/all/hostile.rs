@@ -113,6 +113,16 @@ fn records_that_make_no_sense_are_damage() {
 }
 
 #[test]
+fn more_changes_of_mounts_than_any_recorder_keeps_are_damage() {
+    let start = [2, 0, 1, 0, 0, 0].as_slice();
+    let change = [10, 0, 0, 1, 0].as_slice();
+    let with = |changes: usize| [start, &change.repeat(changes)].concat();
+    assert!(Recording::read(&with_records(&with(1000))[..]).is_ok());
+    let error = error(&with_records(&with(5000)));
+    assert_eq!(error.to_string(), "damaged: more changes of mounts than are kept");
+}
+
+#[test]
 fn a_call_on_a_path_that_was_never_given_is_damage() {
     let (bytes, records) = every_kind::file();
     assert!(read::all(&bytes).is_ok());

@@ -125,10 +125,10 @@ impl ArmRegisters {
         self.x[0] = value as u64;
     }
 
-    /// Makes the call that the thread is about to enter fail, without being made.
-    pub fn refuse_call(&mut self, error: i32) {
+    /// Has the call that the thread is about to enter return this, without being made.
+    pub fn answer_call(&mut self, value: i64) {
         self.number = Some(-1);
-        self.set_result(-i64::from(error));
+        self.set_result(value);
     }
 
     /// Sets a call's first argument, before it is entered. After it, x0 is the result, and what

@@ -131,10 +131,10 @@ impl X86Registers {
         self.0.rax = value as u64;
     }
 
-    /// Makes the call that the thread is about to enter fail, without being made.
-    pub fn refuse_call(&mut self, error: i32) {
+    /// Has the call that the thread is about to enter return this, without being made.
+    pub fn answer_call(&mut self, value: i64) {
         self.0.orig_rax = u64::MAX;
-        self.0.rax = (-i64::from(error)) as u64;
+        self.0.rax = value as u64;
     }
 
     /// Sets a call's first argument, before it is entered or after it.

@@ -32,6 +32,14 @@ impl Tracer {
     ) -> Result<Next, TraceError> {
         match self.reader.call(thread, entry)? {
             StoppedCall::Entry(mut entry) => {
+                let answered = match entry.shape.special {
+                    Special::Ptrace => self.answer_ptrace(thread, &entry)?,
+                    Special::Wait => self.answer_wait(thread, &entry)?,
+                    _ => None,
+                };
+                if let Some(next) = answered {
+                    return Ok(next);
+                }
                 if self.page_faults && faults::maps_much(&entry) {
                     self.watch_faults(thread.tid());
                     // Recorded even where other mappings are not: how much of a file there is.
@@ -195,7 +203,7 @@ impl Tracer {
 /// call would fail with ENOSYS (seccomp(2)).
 fn refuse_foreign_stop(thread: &StoppedThread) -> Result<(), TraceError> {
     let mut registers = thread.registers()?;
-    registers.refuse_call(libc::ENOSYS);
+    registers.answer_call(-i64::from(libc::ENOSYS));
     thread.set_registers(&registers)
 }
 

@@ -8,11 +8,13 @@
 //! | `births` | births, execs and ends of threads and processes |
 //! | `joining` | processes that ran already: joined, and left |
 //! | `letting_go` | the end of the watching before the end of the command |
+//! | `stop_the_world` | threads that are stopped for another one of their own |
 
 mod births;
 mod calls;
 mod joining;
 mod letting_go;
+mod stop_the_world;
 mod touches;
 
 use std::collections::VecDeque;
@@ -36,6 +38,7 @@ use crate::start_watch::StartWatch;
 use crate::table::ProcessTable;
 use crate::task::Task;
 use crate::{clock, signals};
+use stop_the_world::StoppedWorld;
 
 /// Threads further down the kernel's list must get their turn when the first one stops
 /// thousands of times a second: after so many stops, all that wait are served once.
@@ -74,6 +77,7 @@ pub(crate) struct Tracer {
     messages: Messages,
     /// What children did before their parent's event told of them.
     early: FxHashMap<i32, VecDeque<StopChange>>,
+    world: StoppedWorld,
     /// When it was looked last which threads sleep.
     looked: Nanos,
     /// The command's process; 0 where processes were joined that ran already.
@@ -95,6 +99,8 @@ enum Next {
     Listen,
     /// It stays stopped for a while, at the end of a call.
     Delay(Delay),
+    /// It stays stopped until another thread has stopped.
+    Wait,
 }
 
 impl Tracer {
@@ -105,11 +111,11 @@ impl Tracer {
             log, reader, observers, tap, injector, binder, messages, start, page_faults, ..
         } = parts;
         let (table, early) = (ProcessTable::default(), FxHashMap::default());
-        let (looked, main, joining) = (Nanos(0), 0, None);
+        let (world, looked, main) = (StoppedWorld::default(), Nanos(0), 0);
         #[rustfmt::skip]
         let tracer = Tracer {
-            table, log, reader, observers, tap, injector, binder, messages, early, looked, main,
-            joining, main_ended: false, start, letting_go: false, page_faults,
+            table, log, reader, observers, tap, injector, binder, messages, early, world, looked, main,
+            joining: None, main_ended: false, start, letting_go: false, page_faults,
         };
         tracer
     }
@@ -224,6 +230,7 @@ impl Tracer {
     fn release_all(&mut self) {
         let all = self.injector.as_mut().map(DelayInjector::all).unwrap_or_default();
         all.into_iter().for_each(|(thread, event)| self.end_delay(thread, event));
+        self.let_go_all();
         for change in std::mem::take(&mut self.early).into_values().flatten() {
             if let StopChange::Stopped(thread, _) = change {
                 self.go_on(thread, 0);
@@ -263,6 +270,7 @@ impl Tracer {
             self.adopt_orphans();
             return;
         }
+        let Some(change) = self.keep_held(change) else { return };
         match change {
             StopChange::Ended(end) => self.ended(end),
             StopChange::Stopped(thread, stop) => {
@@ -363,6 +371,7 @@ impl Tracer {
                     self.report(tid, &error);
                 }
             }
+            Ok(Next::Wait) => self.world.wait(thread),
             Ok(Next::Delay(delay)) => match &mut self.injector {
                 Some(injector) => injector.inject(thread, delay),
                 None => return self.go_on(thread, 0),

@@ -1,0 +1,159 @@
+//! Without stops at reads, closes and copies of descriptors, what is recorded of names is the same.
+
+use std::path::Path;
+use std::process::Command;
+
+use recording::{ByteUnits, Kind, Outcome, Recording};
+use testkit::{Scene, run};
+
+/// The metadata operations of each process, in the order of their starts: what was asked, of which
+/// path, and whether it was there.
+fn metadata(recording: &Recording) -> Vec<String> {
+    let mut by_process: Vec<(u32, u64, String)> = Vec::new();
+    for event in recording.events.iter().filter(|event| event.is_metadata()) {
+        let path = |id: Option<_>| id.map(|id| recording.shown(id)).unwrap_or_default();
+        let failed = match event.outcome {
+            Outcome::Failed(error) => error,
+            Outcome::Returned(_) => 0,
+        };
+        let (asked, other) = (path(event.path), path(event.other_path));
+        let text = format!("{} {asked} {other} {failed}", event.call.name());
+        by_process.push((event.process.0, event.start.0, text));
+    }
+    by_process.sort();
+    by_process.into_iter().map(|(process, _, text)| format!("{process} {text}")).collect()
+}
+
+fn recorded(scene: &Scene, option: &str, directory: &Path, words: &[&str]) -> Recording {
+    let becalm = Path::new(crate::BECALM);
+    let mut command = scene.record_with(becalm, &["--no-ebpf", option], words);
+    command
+        .current_dir(directory)
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .env("GIT_OPTIONAL_LOCKS", "0");
+    let ran = run(&mut command);
+    assert_eq!(ran.code(), 0, "{words:?}: {}", ran.err());
+    scene.recording()
+}
+
+/// Records a command both ways, and asserts that the names are the same.
+#[track_caller]
+fn assert_same_names(directory: &Path, words: &[&str]) -> [Recording; 2] {
+    let scene = Scene::new();
+    let [with, without] =
+        ["--no-bind", "--metadata-only"].map(|option| recorded(&scene, option, directory, words));
+    assert!(without.header.metadata_only && !with.header.metadata_only);
+    assert!(with.is_whole() && without.is_whole(), "{words:?}");
+    let [all, same] = [&with, &without].map(metadata);
+    assert!(all.len() > 20, "{words:?}: {all:?}");
+    let first = all.iter().zip(&same).position(|(one, other)| one != other);
+    let at = first.unwrap_or(all.len().min(same.len()));
+    assert_eq!(all.get(at), same.get(at), "{words:?}, operation {at} of {}", all.len());
+    let moved = |recording: &Recording| {
+        let kinds = [Kind::Read, Kind::Write, Kind::Close, Kind::Map];
+        recording.events.iter().filter(|event| kinds.contains(&event.kind())).count()
+    };
+    assert!(moved(&with) > 0);
+    assert_eq!(moved(&without), 0);
+    [with, without]
+}
+
+#[test]
+fn emacs_python_and_a_shell_name_the_same_files() {
+    assert_same_names(Path::new("/"), &["emacs", "--version"]);
+    let import = "import json, email.mime.text, importlib.metadata as m; list(m.distributions())";
+    assert_same_names(Path::new("/"), &["python3", "-c", import]);
+    let shell = "for f in 1 2 3; do dirname /a/b > /dev/null; cat < /etc/passwd | wc -l; done; \
+                 exec 7< /etc; cd /usr; exec 7<&-; exec 7< lib; ls -lR share/doc/bash lib/python3";
+    assert_same_names(Path::new("/"), &["bash", "-c", shell]);
+}
+
+#[test]
+fn a_walk_by_descriptors_through_symbolic_links_names_the_same_files() {
+    let scene = Scene::new();
+    let run = |words: &[&str]| assert!(Command::new(words[0]).args(&words[1..]).status().is_ok());
+    run(&[
+        "sh",
+        "-c",
+        &format!(
+            "cd {} && mkdir -p a/b/c a/d e && touch a/b/c/x a/d/y e/z && \
+        ln -s a link && ln -s ../e a/out",
+            scene.root().display()
+        ),
+    ]);
+    let (link, top) = (scene.at("link/"), scene.at("."));
+    assert_same_names(Path::new("/"), &["find", &link, &top, "-size", "+1000"]);
+    assert_same_names(Path::new("/"), &["find", "-L", &top, "-size", "+1000"]);
+    assert_same_names(Path::new("/usr/lib"), &["find", "/bin/", "/lib/", ".", "-name", "*.conf"]);
+    assert_same_names(scene.root(), &["rm", "-rv", "link/b", "a/d"]);
+    assert_same_names(scene.root(), &["tar", "cf", "/dev/null", "-h", "link", "e"]);
+    // A directory whose descriptor's number was another's before.
+    let reuse = format!(
+        "import os\n\
+         for at in ['{0}', '{0}/a', '{0}/e', '{0}/link/b'] * 3:\n\
+         \x20fd = os.open(at, os.O_RDONLY); copy = os.dup(fd); os.close(fd)\n\
+         \x20for one in (copy, os.dup(copy)):\n\
+         \x20\x20os.stat('c', dir_fd=one) if at.endswith('b') else os.listdir(one)\n\
+         \x20\x20os.close(one)\n",
+        scene.at("")
+    );
+    assert_same_names(Path::new("/"), &["python3", "-c", &reuse]);
+}
+
+#[test]
+fn git_and_make_name_the_same_files() {
+    let scene = Scene::new();
+    let script = "git init -q . && mkdir s && for i in 1 2 3 4 5 6; do echo $i > s/$i; done && \
+        git add . && git -c user.name=a -c user.email=b@c commit -qm x && \
+        printf 'all: a b\\na b:\\n\\tcat s/1 s/2 > /dev/null\\n' > Makefile && git status";
+    let ready = Command::new("sh").args(["-c", script]).current_dir(scene.root()).output();
+    assert!(ready.unwrap().status.success());
+    assert_same_names(scene.root(), &["git", "status", "--short"]);
+    assert_same_names(scene.root(), &["make", "all"]);
+}
+
+#[test]
+fn what_is_read_is_bounded_by_what_the_command_read_and_by_the_sizes_of_files() {
+    let scene = Scene::new();
+    let (small, large) = (scene.file("small", [1; 30_000], 0o644), scene.at("large"));
+    std::fs::File::create(&large).unwrap().set_len(1 << 30).unwrap();
+    let line = format!("cat {small}; head -c 100 {large}");
+    let recording = recorded(&scene, "--metadata-only", Path::new("/"), &["sh", "-c", &line]);
+    let reads = recording.summary.as_ref().unwrap().unwatched_reads.clone().unwrap();
+    let size = |path: &str| {
+        let is = |(id, _): &&_| recording.path(*id) == path.as_bytes();
+        reads.files.iter().find(is).map(|(_, bytes)| *bytes)
+    };
+    assert_eq!(size(&small), Some(ByteUnits(30_000)));
+    assert_eq!(size(&large), Some(ByteUnits(1 << 30)));
+    assert!((30_000..200_000).contains(&reads.bytes.0), "{:?}", reads.bytes);
+}
+
+#[test]
+fn a_program_that_only_moves_data_does_not_stop_for_it() {
+    let scene = Scene::new();
+    let copy = ["dd", "if=/dev/zero", "of=/dev/null", "bs=512", "count=20000"];
+    let recording = recorded(&scene, "--metadata-only", Path::new("/"), &copy);
+    assert!(recording.events.len() < 200, "{}", recording.events.len());
+    let reads = recording.summary.unwrap().unwatched_reads.unwrap();
+    assert!(reads.bytes.0 >= 512 * 20_000, "{:?}", reads.bytes);
+}
+
+#[test]
+fn threads_forks_and_execs_are_followed() {
+    let scene = Scene::new();
+    let python = "import threading, subprocess, os\n\
+        work = lambda: [subprocess.run(['true']) for _ in range(5)]\n\
+        threads = [threading.Thread(target=work) for _ in range(4)]\n\
+        [t.start() for t in threads]; [t.join() for t in threads]\n\
+        os.fork() or os._exit(3); os.wait(); os.execv('/bin/true', ['true'])";
+    let recording = recorded(&scene, "--metadata-only", Path::new("/"), &["python3", "-c", python]);
+    assert!(recording.is_whole());
+    assert_eq!(recording.processes.len(), 22);
+    assert!(recording.processes.iter().all(|process| process.end.is_some()));
+    let forks = recording.events.iter().filter(|event| event.kind() == Kind::Fork);
+    assert!(forks.clone().count() >= 22);
+    assert!(forks.clone().all(|event| matches!(event.outcome, Outcome::Returned(1..))));
+    let execs = recording.events.iter().filter(|event| event.kind() == Kind::Exec);
+    assert!(execs.filter(|event| event.outcome == Outcome::Returned(0)).count() >= 22);
+}
