@@ -132,7 +132,7 @@ impl CostModel {
             let queued = if all_demand > 0.0 { part(demand(stretch), all_demand) } else { alone };
             let one = PartOfWait {
                 event: stretch.event as u32,
-                rpcs: u64::from(stretch.cached + stretch.own),
+                rpcs: stretch.cached + stretch.own,
                 bytes_read: stretch.fetched(),
                 one_rank: alone * wait.one_rank,
                 all_ranks: alone * wait.one_rank + queued * (wait.all_ranks - wait.one_rank),

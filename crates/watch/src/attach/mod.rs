@@ -126,6 +126,7 @@ fn follow(file: File, options: &AttachOptions, asked: &[i32]) -> Result<Watched,
         messages: Messages::to_nobody(),
         outer_filter: false,
         start,
+        page_faults: false,
     });
     options.pids.iter().for_each(|pid| tracer.join(*pid));
     let followed = tracer.follow_joined(asked);

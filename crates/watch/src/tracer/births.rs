@@ -97,7 +97,7 @@ impl Tracer {
     /// A thread is gone, and its number may soon be another's.
     fn vanished(&mut self, tid: i32) {
         self.binder.ended(tid);
-        self.let_go_all_of(tid);
+        self.set_free_all_of(tid);
         if let Some(event) = self.injector.as_mut().and_then(|it| it.vanished(tid)) {
             self.record_delayed(event);
         }

@@ -56,6 +56,7 @@ impl Tracer {
 
     /// Lets go of all, and returns those that could not be stopped for it.
     pub(super) fn let_go(&mut self, why: &LetGo) -> io::Result<FxHashSet<i32>> {
+        self.set_free_all();
         self.letting_go = true;
         if why.why == recording::LetGoReason::Asked {
             std::thread::sleep(GROUP);
@@ -124,7 +125,7 @@ impl Tracer {
                 0
             }
             Ok(Next::GoOn(signal)) => signal,
-            Ok(Next::Listen | Next::Delay(_)) => 0,
+            Ok(Next::Listen | Next::Delay(_) | Next::Wait) => 0,
         };
         if let Some(resume) = self.goes_on_first(&thread, stop) {
             return gone_is_fine(thread.resume(resume, signal));

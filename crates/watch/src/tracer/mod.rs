@@ -230,7 +230,7 @@ impl Tracer {
     fn release_all(&mut self) {
         let all = self.injector.as_mut().map(DelayInjector::all).unwrap_or_default();
         all.into_iter().for_each(|(thread, event)| self.end_delay(thread, event));
-        self.let_go_all();
+        self.set_free_all();
         for change in std::mem::take(&mut self.early).into_values().flatten() {
             if let StopChange::Stopped(thread, _) = change {
                 self.go_on(thread, 0);

@@ -68,7 +68,7 @@ impl Tracer {
             #[cfg(target_arch = "x86_64")]
             libc::PTRACE_GETREGS => general_registers(thread, target, data),
             libc::PTRACE_DETACH => {
-                self.let_go(target);
+                self.set_free(target);
                 0
             }
             _ => return Ok(None),
@@ -134,35 +134,35 @@ impl Tracer {
         };
         if let Some(waiting) = waiting {
             let next = answered.unwrap_or(Ok(())).map(|()| Next::GoOn(0));
-            self.carry_on(waiting, next);
+            self.carry_on(waiting, ptrace::PtraceStop::Call, next);
         }
         other
     }
 
     /// Lets a thread go on as if nobody had held it.
-    fn let_go(&mut self, target: i32) {
+    fn set_free(&mut self, target: i32) {
         if let Some((thread, stop)) = self.world.held.remove(&target).and_then(|held| held.stop) {
             self.take_in(StopChange::Stopped(thread, stop));
         }
     }
 
     /// A thread is gone: whom it held go on.
-    pub(super) fn let_go_all_of(&mut self, by: i32) {
+    pub(super) fn set_free_all_of(&mut self, by: i32) {
         if let Some(thread) = self.world.waiting.remove(&by) {
             thread.killed();
         }
         let held: Vec<i32> =
             self.world.held.iter().filter(|(_, held)| held.by == by).map(|(tid, _)| *tid).collect();
-        held.into_iter().for_each(|target| self.let_go(target));
+        held.into_iter().for_each(|target| self.set_free(target));
     }
 
     /// Nobody stands still for another any more.
-    pub(super) fn let_go_all(&mut self) {
+    pub(super) fn set_free_all(&mut self) {
         for (_, thread) in std::mem::take(&mut self.world.waiting) {
             self.go_on(thread, 0);
         }
         let held: Vec<i32> = self.world.held.keys().copied().collect();
-        held.into_iter().for_each(|target| self.let_go(target));
+        held.into_iter().for_each(|target| self.set_free(target));
     }
 }
 
