@@ -245,5 +245,7 @@ fn cures(input: &PlanInput, finding: &Finding, bound: &BoundFiles) -> StormCures
         Storm::Path => path::cures(input, finding),
         Storm::Repeat => repeat::cures(input, finding),
         Storm::Walk => walk::cures(input, finding),
+        // What is read ahead is nothing that a plan chooses: it is what the start touches.
+        Storm::Data => StormCures::default(),
     }
 }

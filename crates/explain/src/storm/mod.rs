@@ -7,6 +7,7 @@
 //! A storm is registered here and nowhere else in this crate: its file, its name in [`Storm`], its
 //! sources in [`StormSource`], its detector in [`DETECTORS`].
 
+pub(crate) mod data;
 mod dlopen;
 mod fork;
 mod loader;
@@ -22,6 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::survey::{OpId, OpSurvey};
 
+pub use data::DataSource;
 pub use fork::ForkSource;
 pub use loader::{AllLists, LoaderSource, OneList};
 pub use locale::LocaleSource;
@@ -53,6 +55,8 @@ pub enum Storm {
     Repeat,
     /// Directories listed by the hundred.
     Walk,
+    /// Mapped files fetched page by page.
+    Data,
 }
 
 impl Storm {
@@ -68,6 +72,7 @@ impl Storm {
             Storm::Path => "PATH search",
             Storm::Repeat => "repeated stat",
             Storm::Walk => "directory walk",
+            Storm::Data => "page faults",
         }
     }
 }
@@ -92,6 +97,8 @@ pub enum StormSource {
     Repeat(RepeatSource),
     /// Of a walk.
     Walk(WalkSource),
+    /// Of page faults.
+    Data(DataSource),
 }
 
 impl StormSource {
@@ -107,6 +114,7 @@ impl StormSource {
             StormSource::Path(source) => source.sentence(),
             StormSource::Repeat(source) => source.sentence(),
             StormSource::Walk(source) => source.sentence(),
+            StormSource::Data(source) => source.sentence(),
         }
     }
 }
@@ -146,6 +154,8 @@ pub(crate) type StormDetector = fn(&OpSurvey) -> Option<DetectedStorm>;
 /// 4. What the path tells of a Python process.
 /// 5. Walks, before what only the path tells: a walk comes by locale directories too.
 /// 6. What is left: locales, by their paths, and repeats.
+///
+/// What page faults fetch is nobody's operation: [`data`] claims none, and comes beside these.
 pub(crate) const DETECTORS: &[StormDetector] = &[
     path::detect,
     fork::detect,
