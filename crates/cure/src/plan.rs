@@ -263,5 +263,7 @@ fn cures(input: &PlanInput, finding: &Finding, bound: &BoundFiles) -> StormCures
         Storm::Walk => walk::cures(input, finding),
         Storm::Files => files::cures(input, finding),
         Storm::Configuration => configuration::cures(input, finding),
+        // What is read ahead is nothing that a plan chooses: it is what the start touches.
+        Storm::Data => StormCures::default(),
     }
 }

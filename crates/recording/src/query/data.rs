@@ -8,7 +8,7 @@ mod positions;
 
 use std::collections::{BTreeMap, HashMap};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{FileRange, Kind, Nanos, Outcome, PathId, ProcessId, Recording, Touch};
 use positions::Positions;
@@ -46,7 +46,7 @@ pub struct DataAccess {
 }
 
 /// Whether a file's parts were used one after the other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DataOrder {
     /// Most uses begin where the one before them ended, or a little after.

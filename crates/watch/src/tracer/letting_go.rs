@@ -57,6 +57,10 @@ impl Tracer {
     /// Lets go of all, and returns those that could not be stopped for it.
     pub(super) fn let_go(&mut self, why: &LetGo) -> io::Result<FxHashSet<i32>> {
         self.set_free_all();
+        if let Some(unwatched) = &mut self.log.unwatched {
+            unwatched.files.has_read(self.main);
+        }
+        self.take_all_faults();
         self.letting_go = true;
         if why.why == recording::LetGoReason::Asked {
             std::thread::sleep(GROUP);
