@@ -137,7 +137,9 @@ impl Recording {
             Record::Mounts(change) => {
                 self.process_mut(change.process)?;
                 if self.mount_history.changes.len() >= MOST_MOUNT_CHANGES {
-                    return Err(RecordingReadError::Damaged("more changes of mounts than are kept"));
+                    return Err(RecordingReadError::Damaged(
+                        "more changes of mounts than are kept",
+                    ));
                 }
                 self.mount_history.changes.push(change);
             }
