@@ -237,7 +237,7 @@ impl ClientCache {
         let ClientCache { children, entries, shared, .. } = self;
         *children.entry((parent, name)).or_insert_with(|| {
             let above = entries[parent as usize].below;
-            let below = shared.contains(path);
+            let below = shared.contains_clean(path);
             let number = entries.len() as u32;
             entries.push(NameEntry { served: above && below, below, ..NameEntry::unknown(parent) });
             number

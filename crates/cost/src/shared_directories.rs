@@ -128,7 +128,12 @@ impl SharedDirectories {
     /// Whether a path is a root or below one: of roots and exceptions, the longest that it is
     /// below decides.
     pub fn contains(&self, path: &[u8]) -> bool {
-        let path = &*clean(path);
+        self.contains_clean(&clean(path))
+    }
+
+    /// The same of a path without `..` and its like, which is not looked for: who walks along a long
+    /// path asks of each part of it.
+    pub(crate) fn contains_clean(&self, path: &[u8]) -> bool {
         let longest = |directories: &[PathBuf]| {
             let directories = directories.iter().map(|directory| directory.as_os_str().as_bytes());
             directories.filter(|directory| is_below(path, directory)).map(<[u8]>::len).max()

@@ -62,7 +62,7 @@ fn assert_same_names(directory: &Path, words: &[&str]) -> [Recording; 2] {
 fn emacs_python_and_a_shell_name_the_same_files() {
     assert_same_names(Path::new("/"), &["emacs", "--version"]);
     let import = "import json, email.mime.text, importlib.metadata as m; list(m.distributions())";
-    assert_same_names(Path::new("/"), &["python3", "-c", import]);
+    assert_same_names(Path::new("/"), &["/usr/bin/python3", "-c", import]);
     let shell = "for f in 1 2 3; do dirname /a/b > /dev/null; cat < /etc/passwd | wc -l; done; \
                  exec 7< /etc; cd /usr; exec 7<&-; exec 7< lib; ls -lR share/doc/bash lib/python3";
     assert_same_names(Path::new("/"), &["bash", "-c", shell]);
@@ -85,7 +85,7 @@ fn a_walk_by_descriptors_through_symbolic_links_names_the_same_files() {
     assert_same_names(Path::new("/"), &["find", &link, &top, "-size", "+1000"]);
     assert_same_names(Path::new("/"), &["find", "-L", &top, "-size", "+1000"]);
     assert_same_names(Path::new("/usr/lib"), &["find", "/bin/", "/lib/", ".", "-name", "*.conf"]);
-    assert_same_names(scene.root(), &["rm", "-rv", "link/b", "a/d"]);
+    assert_same_names(scene.root(), &["sh", "-c", "cp -r a copy && rm -rv copy"]);
     assert_same_names(scene.root(), &["tar", "cf", "/dev/null", "-h", "link", "e"]);
     // A directory whose descriptor's number was another's before.
     let reuse = format!(
@@ -97,7 +97,7 @@ fn a_walk_by_descriptors_through_symbolic_links_names_the_same_files() {
          \x20\x20os.close(one)\n",
         scene.at("")
     );
-    assert_same_names(Path::new("/"), &["python3", "-c", &reuse]);
+    assert_same_names(Path::new("/"), &["/usr/bin/python3", "-c", &reuse]);
 }
 
 #[test]
@@ -147,7 +147,8 @@ fn threads_forks_and_execs_are_followed() {
         threads = [threading.Thread(target=work) for _ in range(4)]\n\
         [t.start() for t in threads]; [t.join() for t in threads]\n\
         os.fork() or os._exit(3); os.wait(); os.execv('/bin/true', ['true'])";
-    let recording = recorded(&scene, "--metadata-only", Path::new("/"), &["python3", "-c", python]);
+    let recording =
+        recorded(&scene, "--metadata-only", Path::new("/"), &["/usr/bin/python3", "-c", python]);
     assert!(recording.is_whole());
     assert_eq!(recording.processes.len(), 22);
     assert!(recording.processes.iter().all(|process| process.end.is_some()));
