@@ -70,7 +70,9 @@ fn list(file: &Path) -> anyhow::Result<ReadAheadList> {
         false => CalmFile::read(file)?.read_ahead,
     };
     match list.parts.is_empty() {
-        true => Err(anyhow!("{name}: it does not say what is read (record it with --all-syscalls)")),
+        true => {
+            Err(anyhow!("{name}: it does not say what is read (record it with --all-syscalls)"))
+        }
         false => Ok(list),
     }
 }
