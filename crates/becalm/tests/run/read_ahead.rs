@@ -119,7 +119,7 @@ fn a_file_that_has_changed_is_said_by_check_and_stops_no_start() {
     let calm = calm(&scene, &[&file], &format!("[0, 0, {MIB}]"));
     let show = run(Command::new(BECALM).args(["calm", "show", &calm]));
     assert!(
-        show.out().contains("reads 1.0 MiB of 1 file ahead while the command starts"),
+        show.out().contains("reads 1.00 MiB of 1 file ahead while the command starts"),
         "{}",
         show.out()
     );
@@ -138,4 +138,39 @@ fn what_says_nothing_of_data_is_refused() {
     let ran = becalm_run(&["--read-ahead", &calm], "exit 0");
     assert_eq!(ran.code(), 125);
     assert!(ran.err().contains("does not say what is read"), "{}", ran.err());
+}
+
+/// How many reads of file data a rehearsed NFS server is sent by a command, and how many bytes.
+fn sent(tree: &str, words: &[&str]) -> (u64, u64) {
+    let mut rehearsal = Command::new(BECALM);
+    rehearsal.args(["rehearse", "--profile", "nfs", "--json", tree, "--"]).args(words);
+    let ran = run(&mut rehearsal);
+    let answer = serde_json::from_str::<serde_json::Value>(&ran.out());
+    let answer = answer.unwrap_or_else(|_| panic!("{}", ran.err()));
+    let kinds = answer["kinds"].as_array().unwrap();
+    let read = kinds.iter().find(|kind| kind["kind"] == "read").unwrap();
+    (read["rpcs"].as_u64().unwrap(), read["bytes"].as_u64().unwrap())
+}
+
+#[test]
+fn a_server_is_asked_for_the_same_bytes_in_fewer_requests() {
+    let scene = Scene::new();
+    let tree = scene.subdirectory("tree");
+    let file = cold(&scene, "tree/data", 8);
+    let calm = calm(&scene, &[&file], &format!("[0, 0, {}]", 8 * MIB));
+    // What a start does that jumps about in its files, after some time for other work.
+    let touch = "import mmap, random, sys, time\n\
+                 time.sleep(1.5)\n\
+                 file = open(sys.argv[1], 'rb')\n\
+                 data = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)\n\
+                 data.madvise(mmap.MADV_RANDOM)\n\
+                 pages = list(range(0, len(data), 4096))\n\
+                 random.Random(1).shuffle(pages)\n\
+                 print(sum(data[at] for at in pages))";
+    let python = ["/usr/bin/python3", "-c", touch, &file];
+    let before = sent(&tree, &python);
+    let launched = [&[BECALM, "run", &calm, "--"], &python[..]].concat();
+    let after = sent(&tree, &launched);
+    assert!(before.0 >= 1024 && after.0 * 8 < before.0, "{before:?} {after:?}");
+    assert!(before.1 >= 8 * MIB && after.1 <= before.1 + MIB, "{before:?} {after:?}");
 }

@@ -18,6 +18,8 @@ const FILES: usize = 500;
 const TIMES: u64 = 10;
 /// How many trees are named.
 const TREES: usize = 3;
+/// A tree with less than one in so many of the files is not told.
+const ONE_IN: usize = 20;
 
 /// Who looks at many files, and where they lie.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,16 +51,13 @@ impl FilesSource {
     pub(super) fn sentence(&self) -> String {
         match self {
             FilesSource::FilesReader { program, index_of_git, files, processes, metadata_ops } => {
+                let files = counted(*files, "file", "files");
                 let looked = match index_of_git {
-                    true => "compared with its index",
-                    false => "opened one by one",
+                    true => format!("compared {files} with its index"),
+                    false => format!("opened {files} one by one"),
                 };
-                format!(
-                    "{program} {looked} {} in {}: {}",
-                    counted(*files, "file", "files"),
-                    counted(*processes, "process", "processes"),
-                    operations(*metadata_ops)
-                )
+                let processes = counted(*processes, "process", "processes");
+                format!("{program} {looked}, in {processes}: {}", operations(*metadata_ops))
             }
             FilesSource::FilesTree { directory, files } => {
                 format!("below {directory}: {}", counted(*files, "file", "files"))
@@ -189,14 +188,16 @@ fn is_lookup(op: &MetadataOp) -> bool {
 
 /// The trees that files lie in, the largest first.
 fn trees(mut files: Vec<&[u8]>) -> Vec<(&[u8], u64)> {
+    let all = files.len();
     let mut trees = Vec::new();
     while trees.len() < TREES && !files.is_empty() {
         let directory = tree(&files);
         let before = files.len();
         files.retain(|file| !is_below(file, directory));
-        trees.push((directory, (before - files.len()) as u64));
+        trees.push((directory, before - files.len()));
     }
-    trees
+    trees.retain(|(_, files)| files * ONE_IN >= all);
+    trees.into_iter().map(|(directory, files)| (directory, files as u64)).collect()
 }
 
 /// The deepest directory that most files lie below: from the root down, while one directory has

@@ -252,6 +252,7 @@ fn git_status_on_a_large_tree_is_a_walk_and_on_a_small_one_calm() {
 
 /// A tree of so many directories with so many files each.
 fn files(scene: &Scene, name: &str, directories: usize, files: usize) -> String {
+    scene.subdirectory(name);
     for directory in 0..directories {
         scene.subdirectory(&format!("{name}/d{directory}"));
         for file in 0..files {
@@ -296,6 +297,7 @@ fn git_status_of_thousands_of_files_is_gits_own_storm_and_its_settings_are_told_
 #[test]
 fn importlib_metadata_is_named_where_it_walks() {
     let scene = Scene::new();
+    scene.subdirectory("site");
     for number in 0..150 {
         let about = format!("Name: p{number}\nVersion: 1\n");
         scene.subdirectory(&format!("site/p{number}-1.dist-info"));
@@ -313,8 +315,7 @@ fn importlib_metadata_is_named_where_it_walks() {
 #[test]
 fn a_time_zone_that_is_looked_up_for_each_time_is_told_as_that() {
     let scene = Scene::new();
-    let times = "import time\nfor i in range(500): time.strftime('%c')";
-    let findings = found_uncached(&scene, &[PYTHON, "-c", times]);
+    let findings = found_uncached(&scene, &["perl", "-e", "localtime for 1..500"]);
     let repeated = source(storm(&findings, "repeat"), "repeated_path").clone();
     assert_eq!(
         (&repeated["path"], &repeated["reason"]["kind"]),
