@@ -44,6 +44,20 @@ fn processes_that_still_run_are_named() {
 }
 
 #[test]
+fn what_ran_already_is_told_to_be_a_part_of_a_run() {
+    let mut tale = Tale::of_app();
+    tale.start(Some(0), StartCall::Joined);
+    tale.end(0, 10, 10);
+    let mut recording = tale.told_while_running();
+    let age = recording::Nanos(190_000_000_000);
+    recording.header.joined = Some(recording::JoinedRun { pids: vec![1000], age });
+    let findings = explained(&recording);
+    assert_eq!(kinds(&findings), [WarningKind::Joined]);
+    let text = &findings.warnings[0].text;
+    assert!(text.contains("after its start, and then left to itself with 1 process"), "{text}");
+}
+
+#[test]
 fn a_recording_that_goes_on_behind_a_daemon_is_not_called_cut() {
     let mut tale = Tale::of_app();
     tale.start(Some(0), StartCall::Fork);

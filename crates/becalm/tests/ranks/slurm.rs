@@ -206,3 +206,26 @@ fn a_job_that_is_cancelled_leaves_what_was_recorded_until_then() {
     let report = report(&scene.at("start.becalm"));
     assert_eq!(ranks(&report), [0, 1]);
 }
+
+#[test]
+fn a_steps_processes_on_a_node_are_attached_to_by_its_name_and_run_on() {
+    let scene = Scene::new();
+    let script = "echo $SLURM_JOB_ID.$SLURM_STEP_ID; i=0; while [ $i -lt 60 ]; do i=$((i+1)); \
+                  cat /etc/hostname >/dev/null; sleep 0.05; done; echo over";
+    let mut step = Live::start(slurm("srun", &scene).args(["-N1", "-n1", "sh", "-c", script]));
+    let name = step.line();
+    let mut attach = slurm(BECALM, &scene);
+    attach.env("XDG_STATE_HOME", scene.at("state"));
+    // All four nodes are this machine; a user of a cluster is on the node.
+    attach.env("SLURMD_NODENAME", "n1").args(["attach", "--json", "--until", "1", "--job", &name]);
+    let ran = run(&mut attach);
+    assert_eq!(ran.code(), 0, "{}", ran.err());
+    let answer: serde_json::Value = serde_json::from_slice(&ran.stdout).unwrap();
+    assert!(answer["left"].as_u64().unwrap() > 0, "{answer}");
+    assert!(answer["check"]["totals"]["metadata_ops"].as_u64().unwrap() > 10, "{answer}");
+    let ran = step.end();
+    assert_eq!((ran.code(), ran.out().as_str()), (0, "over\n"), "{}", ran.err());
+
+    let absent = run(slurm(BECALM, &scene).args(["attach", "--job", "4000000"]));
+    assert!(absent.code() == 1 && absent.err().contains("scontrol listpids 4000000"));
+}

@@ -29,8 +29,8 @@ use serde::{Deserialize, Serialize};
 use crate::survey::{OpId, OpSurvey};
 
 pub use configuration::ConfigurationSource;
-pub use files::FilesSource;
 pub use data::DataSource;
+pub use files::FilesSource;
 pub use fork::ForkSource;
 pub use loader::{AllLists, LoaderSource, OneList};
 pub use locale::LocaleSource;

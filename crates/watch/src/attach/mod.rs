@@ -15,6 +15,7 @@ pub(crate) mod family;
 mod refusal;
 pub(crate) mod standing;
 
+use std::cmp::Reverse;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
@@ -100,10 +101,12 @@ fn follow(file: File, options: &AttachOptions, asked: &[i32]) -> Result<Watched,
     clock::hear_of_children();
     let every = ptrace::OPTIONS | libc::PTRACE_O_TRACEEXIT;
     options.pids.iter().try_for_each(|pid| refusal::examine(*pid))?;
-    for (at, pid) in options.pids.iter().enumerate() {
-        if !options.pids[..at].contains(pid) {
-            ptrace::seize(*pid, every).map_err(|error| refused(*pid, error))?;
-        }
+    let mut pids = options.pids.clone();
+    // Parents before their children.
+    pids.sort_by_key(|pid| (Reverse(standing::age(*pid)), *pid));
+    pids.dedup();
+    for pid in &pids {
+        ptrace::seize(*pid, every).map_err(|error| refused(*pid, error))?;
     }
     let origin = Instant::now();
     let sink = boot::empty(file).map_err(AttachError::CannotWrite)?;
@@ -128,7 +131,7 @@ fn follow(file: File, options: &AttachOptions, asked: &[i32]) -> Result<Watched,
         start,
         page_faults: false,
     });
-    options.pids.iter().for_each(|pid| tracer.join(*pid));
+    pids.iter().for_each(|pid| tracer.join(*pid));
     let followed = tracer.follow_joined(asked);
     let (mut log, left) = tracer.leave_joined();
     // It has been heard, and becalm goes on.

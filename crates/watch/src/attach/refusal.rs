@@ -68,7 +68,10 @@ pub(super) fn why(pid: i32, error: &io::Error) -> AttachError {
     let own = rustix::process::geteuid();
     let may_all = has_ptrace_capability();
     let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
-    let why = if number("TracerPid") > 0 {
+    let state = status.as_ref().and_then(|status| status.field("State")).unwrap_or("X");
+    let why = if state.starts_with(['X', 'Z']) {
+        "it has just ended, or its first thread has".into()
+    } else if number("TracerPid") > 0 {
         traced_by(number("TracerPid") as i32)
     } else if !may_all && number("Uid") != u64::from(own.as_raw()) {
         format!(

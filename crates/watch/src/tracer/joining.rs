@@ -9,15 +9,17 @@ use std::collections::VecDeque;
 use std::io;
 use std::time::{Duration, Instant};
 
-use recording::{Blind, Call, LetGo, LetGoReason, ProcessId, Record, StartCall};
-use rustc_hash::FxHashSet;
+use recording::{Blind, Call, LetGo, LetGoReason, Nanos, ProcessId, Record, StartCall};
+use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::Tracer;
+use super::stop_the_world::StoppedWorld;
+use super::{Tracer, TracerParts};
 use crate::attach::{family, standing};
 use crate::observer::{Executed, Stopped};
 use crate::ptrace::{self, CallSource, PtraceStop, StoppedThread, SyscallInfo, TraceError};
 use crate::ptrace::{Waited, wait};
 use crate::start_watch::LOOK;
+use crate::table::ProcessTable;
 use crate::{arch, clock, decode, signals};
 
 /// What a thread shares with its process.
@@ -37,9 +39,28 @@ pub(crate) struct Joining {
 }
 
 impl Tracer {
+    /// Follows nobody yet.
+    pub fn of_nobody(parts: TracerParts) -> Tracer {
+        #[rustfmt::skip]
+        let TracerParts {
+            log, reader, observers, tap, injector, binder, messages, start, page_faults, ..
+        } = parts;
+        let (table, early) = (ProcessTable::default(), FxHashMap::default());
+        let (world, looked, main) = (StoppedWorld::default(), Nanos(0), 0);
+        #[rustfmt::skip]
+        let tracer = Tracer {
+            table, log, reader, observers, tap, injector, binder, messages, early, world, looked, main,
+            joining: None, main_ended: false, start, letting_go: false, page_faults,
+        };
+        tracer
+    }
+
     /// Joins a process whose first thread is traced by now, and all below it.
     pub fn join(&mut self, pid: i32) {
-        self.joining_mut().processes.push_back((pid, None));
+        let parent = proc::ProcessStatus::of(pid).and_then(|status| status.number("PPid"));
+        let parent = parent.map(|parent| parent as i32);
+        let parent = parent.filter(|parent| self.table.process(*parent).is_some());
+        self.joining_mut().processes.push_back((pid, parent));
         self.join_processes();
     }
 
@@ -194,6 +215,15 @@ impl Tracer {
         }
     }
 
+    /// Serves all that wait once.
+    pub(super) fn serve_waiting(&mut self) {
+        let mut ready = Vec::new();
+        while let Ok(Waited::Change(change)) = wait(-1, libc::WNOHANG) {
+            ready.push(change);
+        }
+        ready.into_iter().for_each(|change| self.take_in(change));
+    }
+
     /// Leaves the joined processes, how many they are, to themselves.
     ///
     /// That is, sees to it that none stands still for this tracer: with the end of its thread the
@@ -207,7 +237,7 @@ impl Tracer {
         {
             match wait(-1, libc::WNOHANG) {
                 Ok(Waited::Change(change)) => self.take_in(change),
-                Ok(Waited::Nothing) => clock::wait_for_child(recording::Nanos(5_000_000)),
+                Ok(Waited::Nothing) => clock::wait_for_child(Nanos(5_000_000)),
                 _ => break,
             }
         }

@@ -104,22 +104,6 @@ enum Next {
 }
 
 impl Tracer {
-    /// Follows nobody yet.
-    pub fn of_nobody(parts: TracerParts) -> Tracer {
-        #[rustfmt::skip]
-        let TracerParts {
-            log, reader, observers, tap, injector, binder, messages, start, page_faults, ..
-        } = parts;
-        let (table, early) = (ProcessTable::default(), FxHashMap::default());
-        let (world, looked, main) = (StoppedWorld::default(), Nanos(0), 0);
-        #[rustfmt::skip]
-        let tracer = Tracer {
-            table, log, reader, observers, tap, injector, binder, messages, early, world, looked, main,
-            joining: None, main_ended: false, start, letting_go: false, page_faults,
-        };
-        tracer
-    }
-
     /// Begins with the command, which stands at its exec.
     pub fn begin(parts: TracerParts, task: Task, thread: StoppedThread) -> Tracer {
         let outer_filter = parts.outer_filter;
@@ -188,15 +172,6 @@ impl Tracer {
                 self.serve_waiting();
             }
         }
-    }
-
-    /// Serves all that wait once.
-    fn serve_waiting(&mut self) {
-        let mut ready = Vec::new();
-        while let Ok(Waited::Change(change)) = wait(-1, libc::WNOHANG) {
-            ready.push(change);
-        }
-        ready.into_iter().for_each(|change| self.take_in(change));
     }
 
     /// Waits for a change of a child; threads whose delay is over meanwhile go on.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use recording::{JoinedRun, LetGo};
+use recording::{JoinedRun, LetGo, LetGoReason};
 use serde::Serialize;
 use watch::Until;
 
@@ -62,8 +62,8 @@ struct AttachAnswer<'a> {
     joined: Option<&'a JoinedRun>,
     /// For how long they were watched.
     watched_ns: u64,
-    /// Why they are watched no longer; none where the last of them has ended.
-    let_go: Option<&'a LetGo>,
+    /// Why they are watched no longer.
+    end: &'static str,
     /// How many processes run on.
     left: usize,
     check: &'a CheckAnswer,
@@ -105,11 +105,24 @@ pub fn run(args: &AttachArgs) -> Result<u8, Failure> {
             schema: "becalm.attach/1",
             joined: recording.header.joined.as_ref(),
             watched_ns: recording.summary.as_ref().map_or(0, |summary| summary.ended.0),
-            let_go: recording.let_go(),
+            end: end(recording.let_go()),
             left: attached.watched.left,
             check: &check,
         })?,
     };
     term::print(&text)?;
     Ok(0)
+}
+
+/// Why processes are watched no longer, in a word.
+fn end(let_go: Option<&LetGo>) -> &'static str {
+    match let_go.map(|let_go| &let_go.why) {
+        None => "all_ended",
+        Some(LetGoReason::MpiInit) => "mpi_init",
+        Some(LetGoReason::Quiet { .. }) => "quiet",
+        Some(LetGoReason::Passed { .. }) => "passed",
+        Some(LetGoReason::Exec { .. }) => "exec",
+        Some(LetGoReason::Open { .. }) => "open",
+        Some(LetGoReason::Asked) => "asked",
+    }
 }
