@@ -13,7 +13,7 @@ use crate::cure::{Cure, CureActor, CureChange, RefusedCure, StormCures};
 use crate::plan::PlanInput;
 use crate::prediction::CureEffect;
 use crate::python;
-use crate::search_value::{ListContent, launched_value, reordered};
+use crate::search_value::{ListContent, first_decides, launched_value, reordered};
 
 /// The most directories that a sentence names.
 const NAMED: usize = 3;
@@ -107,6 +107,13 @@ fn can_be_written(list: &FoundList) -> Result<(), String> {
 fn order(input: &PlanInput, list: &FoundList) -> Result<Cure, String> {
     let searched = &list.searched;
     can_be_written(list)?;
+    if let ListName::Variable(variable) = &list.list
+        && !first_decides(variable)
+    {
+        return Err(format!(
+            "in which order {variable} decides what is found is not known for certain"
+        ));
+    }
     let content = ListContent::read(input.machine, searched)?;
     let order = searched.best_order(|one, other| content.have_one_name(one, other));
     let empty = content.empty(input.recording, searched);
@@ -133,8 +140,9 @@ fn order(input: &PlanInput, list: &FoundList) -> Result<Cure, String> {
     let text = format!(
         "{order_words}: each name is then found earlier, and in the directory where it is found now"
     );
-    let risk = "what is installed in these directories later, under a name that another one has, is \
-                found in that order";
+    let risk = "what is put into these directories later, under a name that another one has, is found \
+                in that order; and a list that is longer by then is not seen (write the calm file \
+                again)";
     let change = match &list.list {
         ListName::Variable(variable) => {
             let recorded = launched_value(input.recording, variable)?;
@@ -183,9 +191,9 @@ fn image(input: &PlanInput, lists: &[&FoundList]) -> Result<Cure, String> {
         return Err("nothing can be mounted for a command here (becalm doctor)".to_owned());
     }
     let effect = CureEffect { looked_at, ..python::effect(input.recording, &packed) };
-    let of = counted(packed.len() as u64, "directory", "directories");
+    let of = counted(packed.len() as u64, "directory that is", "directories that are");
     let text = format!(
-        "Build one image of {of} that are searched, and run the command with it mounted there: what \
+        "Build one image of {of} searched, and run the command with it mounted there: what \
          is and what is not in them is then known on the node"
     );
     let named = |directory: &PathBuf| SourcePath { id: None, name: Name::of(directory) };

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
 use explain::{ListSearches, SourcePath, declared_entries, stem};
 use recording::{Exec, Recording, SEARCH_VARIABLES};
@@ -13,6 +14,52 @@ use crate::python::to_path;
 const FILES: usize = 50_000;
 /// A recorded value may be cut from here on (`watch` keeps so many bytes of one).
 const WHOLE: usize = 32 << 10;
+
+/// The variables of which it is known that the first directory that has a relative name decides: only
+/// these are given another order. CMake looks below each prefix in many places, TeX in all that is
+/// below, man(1) by section and language, Tcl for the newest version.
+const FIRST_DECIDES: [&str; 20] = [
+    "PERL5LIB",
+    "PERLLIB",
+    "RUBYLIB",
+    "LUA_PATH",
+    "LUA_CPATH",
+    "LUA_PATH_5_2",
+    "LUA_PATH_5_3",
+    "LUA_PATH_5_4",
+    "LUA_CPATH_5_2",
+    "LUA_CPATH_5_3",
+    "LUA_CPATH_5_4",
+    "NODE_PATH",
+    "CLASSPATH",
+    "CPATH",
+    "C_INCLUDE_PATH",
+    "CPLUS_INCLUDE_PATH",
+    "ROOT_INCLUDE_PATH",
+    "PKG_CONFIG_PATH",
+    "PKG_CONFIG_LIBDIR",
+    "R_LIBS",
+];
+
+/// Whether the first directory of a variable that has a relative name decides what is found.
+pub(crate) fn first_decides(variable: &str) -> bool {
+    FIRST_DECIDES.contains(&variable)
+}
+
+/// A name without the directories of a version or an architecture that perl and others look into first
+/// in each directory: `5.36.0/x86_64-linux-gnu/Foo` is what `Foo` is, too.
+fn without_variant(mut name: &[u8]) -> &[u8] {
+    while let Some(slash) = name.iter().position(|byte| *byte == b'/') {
+        let first = &name[..slash];
+        let is_variant = first.first().is_some_and(u8::is_ascii_digit)
+            || first.windows(5).any(|part| part == b"linux");
+        if !is_variant {
+            break;
+        }
+        name = &name[slash + 1..];
+    }
+    name
+}
 
 /// What lies in the directories that a list gives.
 pub(crate) struct ListContent {
@@ -34,9 +81,8 @@ impl ListContent {
                 format!("what is in {} cannot be read, or is too much", entry.directory)
             })?;
             left = left.saturating_sub(files.len());
-            names.push(
-                files.iter().map(|file| stem(file.as_os_str().as_bytes()).to_vec()).collect(),
-            );
+            let name = |file: &PathBuf| without_variant(stem(file.as_os_str().as_bytes())).to_vec();
+            names.push(files.iter().map(name).collect());
         }
         Ok(ListContent { names })
     }
@@ -120,4 +166,16 @@ pub(crate) fn reordered(
         None => Some(*entry),
     });
     Some(all.collect::<Vec<_>>().join(&separator.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_a_version_or_an_architecture_is_the_same_name() {
+        assert_eq!(without_variant(b"5.36.0/x86_64-linux-gnu/Foo/Bar"), b"Foo/Bar");
+        assert_eq!(without_variant(b"Foo/5.36/Bar"), b"Foo/5.36/Bar");
+        assert_eq!(without_variant(b"5.36"), b"5.36");
+    }
 }

@@ -319,12 +319,9 @@ fn the_audit_and_the_index_of_a_modulepath() {
 #[test]
 fn what_is_next_where_no_storm_explains_the_wait() {
     let place = Place::new();
-    let make = "for i in {1..150}; do mkdir -p inc/$i; done; mkdir last && cd last && \
-                for i in {1..60}; do echo '1;' > m$i.pm; done; \
-                { for i in {1..60}; do echo \"require m$i;\"; done; } > ../all.pl";
-    place.said(make);
-    let run_it =
-        "@INC = ((map { \"inc/$_\" } 1..150), \"last\"); do \"./all.pl\"; print \"done\\n\"";
+    place.said("mkdir inc");
+    // Each name in one place only: no search of a list.
+    let run_it = "stat \"inc/$_/m$_\" for 1..700; print \"done\\n\"";
     let report = run(&mut place.command(BECALM, &["check", "--", "perl", "-e", run_it])).err();
     assert!(report.contains("no single storm"), "{report}");
     let next = report.lines().last().unwrap().strip_prefix("Next: ").unwrap();

@@ -217,8 +217,7 @@ fn list<'a>(
         if !can_search(op) {
             continue;
         }
-        if let Some(entry) = places.of.get(op.path) {
-            searches.entries[*entry].own.push(events[id]);
+        if places.of.contains_key(op.path) {
             claim.push(id);
         } else if let (true, Kind::Open | Kind::Stat) = (op.succeeded(), op.kind) {
             // What the first directory has is found at once.
@@ -228,15 +227,15 @@ fn list<'a>(
             }
         }
     }
-    mark_used(survey, &places, &mut searches);
+    mark_used(survey, &places, &mut searches, events);
     claim.sort_unstable();
     let processes = processes.len() as u64;
     Some(SearchedList { name, program, processes, claim, names, searches })
 }
 
-/// Says of each directory whether a file in it was opened, by whomever: a program that lists a
-/// directory first makes no search.
-fn mark_used(survey: &OpSurvey, places: &Places, searches: &mut ListSearches) {
+/// Says of each directory whether a file in it was opened, by whomever (a program that lists a
+/// directory first makes no search), and which lookups are of the directory itself.
+fn mark_used(survey: &OpSurvey, places: &Places, searches: &mut ListSearches, events: &[usize]) {
     let opened = survey
         .ops
         .iter()
@@ -245,6 +244,12 @@ fn mark_used(survey: &OpSurvey, places: &Places, searches: &mut ListSearches) {
         let of_entry = |(root, _): (&[u8], &[u8])| places.of.get(root).copied();
         if let Some(entry) = splits(op.path).find_map(of_entry) {
             searches.entries[entry].is_used = true;
+        }
+    }
+    // Who checks the list itself does so whatever is searched.
+    for (id, op) in survey.ops.iter().enumerate() {
+        if let Some(entry) = places.of.get(op.path) {
+            searches.entries[*entry].own.push(events[id]);
         }
     }
 }

@@ -117,10 +117,11 @@ impl FoundList {
         )
     }
 
-    /// What another order would bring, where that is a tenth.
+    /// What another order would bring, where that is a tenth, and somebody can give one.
     fn better(&self) -> String {
         let spared = self.metadata_ops.saturating_sub(self.ops_in_best_order);
-        if spared * 10 < self.metadata_ops || self.best_order.is_empty() {
+        let is_fixed = matches!(self.list, ListName::Program(_));
+        if is_fixed || spared * 10 < self.metadata_ops || self.best_order.is_empty() {
             return String::new();
         }
         let first: Vec<_> = self.best_order.iter().take(TOLD).map(ToString::to_string).collect();

@@ -45,8 +45,26 @@ impl List {
 
     /// What was predicted, and what was then measured, where it is applied: metadata operations.
     fn fixed(&self, variable: (&str, &str), words: &[&str]) -> (u64, u64, u64) {
+        let fixed = self.applied(variable, &[], words);
+        let ops = |value: &Value| number(&value["metadata_ops"]);
+        let measured = ops(&fixed["proof"]["after"]["counted"][0]);
+        let predicted = &fixed["predicted"];
+        (ops(&predicted["before"]), ops(&predicted["after"]), measured)
+    }
+
+    /// The same of an image, whose calls the command makes as before: what reaches the server.
+    fn packed(&self, variable: (&str, &str), words: &[&str]) -> (u64, u64, u64) {
+        let there = self.scene.at("list");
+        let options = ["--rehearse=nfs", "--rehearse-path", &there, "-o", "t.calm"];
+        let fixed = self.applied(variable, &options, words);
+        let predicted = |side: &str| number(&fixed["predicted"][side]["wait"]["rpcs"]);
+        let measured = number(&fixed["proof"]["after"]["runs"][0]["served"]["rpcs"]);
+        (predicted("before"), predicted("after"), measured)
+    }
+
+    fn applied(&self, variable: (&str, &str), options: &[&str], words: &[&str]) -> Value {
         let mut fix = Command::new(BECALM);
-        fix.args(["fix", "--apply", "--runs=2", "--json", "--"]).args(words);
+        fix.args(["fix", "--apply", "--runs=2", "--json"]).args(options).arg("--").args(words);
         fix.current_dir(self.scene.directory()).env_clear().env("PATH", "/usr/bin:/bin");
         fix.env("HOME", self.scene.directory()).env("LC_ALL", "C");
         fix.env("XDG_STATE_HOME", self.scene.at("state")).env(variable.0, variable.1);
@@ -54,10 +72,7 @@ impl List {
         let fixed: Value = serde_json::from_slice(&ran.stdout)
             .unwrap_or_else(|error| panic!("{error}: {}{}", ran.out(), ran.err()));
         assert_eq!(fixed["harm"], Value::Null, "{fixed:#}");
-        let ops = |value: &Value| number(&value["metadata_ops"]);
-        let measured = ops(&fixed["proof"]["after"]["counted"][0]);
-        let predicted = &fixed["predicted"];
-        (ops(&predicted["before"]), ops(&predicted["after"]), measured)
+        fixed
     }
 
     /// The list of that name is the storm's, and its first cure is of that kind.
@@ -105,6 +120,7 @@ fn perls_list_is_an_image_where_directories_that_nothing_needs_have_something() 
     let of = |kind: &str| cures.iter().find(|cure| cure["change"]["kind"] == kind);
     let drop = of("drop_directories").unwrap_or_else(|| panic!("{findings:#}"));
     assert!(drop["risk"].as_str().unwrap().starts_with("another run of the command may need"));
+    assert_gained(list.packed(("PERL5LIB", &path), &words));
     // What is advised is pasted, and gains what was predicted.
     let advised = drop["command"].as_str().unwrap().replacen("perl ", "exec perl ", 1);
     let shorter = findings_of(&list.scene, &advised);
