@@ -284,6 +284,8 @@ pub(super) fn wait_for_command(
             }
             AnyChange::GoesOn(tid) if tid == main => messages.signal_front(Signal::CONT),
             AnyChange::Ended(end) if end.tid == main => {
+                // One that went on and ended before it was looked at is only told to have ended.
+                messages.signal_front(Signal::CONT);
                 return Ok(Some(Ended::from_wait(end.status)));
             }
             AnyChange::GoesOn(_) | AnyChange::Ended(_) | AnyChange::Nothing => {}
