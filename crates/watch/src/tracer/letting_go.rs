@@ -267,7 +267,7 @@ fn signal_of(stop: PtraceStop) -> i32 {
 
 /// Waits for the end of a command that nobody traces any more, and lets go of `late`, who could not
 /// be stopped before. The front stops and goes on with the command.
-pub(super) fn wait_for_command(
+fn wait_for_command(
     main: i32,
     late: &FxHashSet<i32>,
     messages: &Messages,
@@ -319,7 +319,15 @@ fn tell_of_group(messages: &Messages) {
     let _ = std::thread::Builder::new().name("signals".into()).spawn(tell);
 }
 
-/// Tells the front how a command ended that was let go of.
-pub(super) fn tell_end(messages: &mut Messages, ended: Ended, blinds: Vec<recording::Blind>) {
-    messages.send(&TracerMessage::MainEnded { ended, still_running: 0, blinds });
+/// Waits for the end of a command that was let go of, and tells the front how it ended.
+pub(super) fn tell_end(
+    main: i32,
+    late: &FxHashSet<i32>,
+    messages: &mut Messages,
+    blinds: Vec<recording::Blind>,
+) -> io::Result<()> {
+    if let Some(ended) = wait_for_command(main, late, messages)? {
+        messages.send(&TracerMessage::MainEnded { ended, still_running: 0, blinds });
+    }
+    Ok(())
 }
