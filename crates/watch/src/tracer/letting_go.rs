@@ -272,7 +272,7 @@ fn signal_of(stop: PtraceStop) -> i32 {
 
 /// Waits for the end of a command that nobody traces any more, and lets go of `late`, who could not
 /// be stopped before. The front stops and goes on with the command.
-pub(super) fn wait_for_command(
+fn wait_for_command(
     main: i32,
     late: &FxHashSet<i32>,
     messages: &Messages,
@@ -289,6 +289,8 @@ pub(super) fn wait_for_command(
             }
             AnyChange::GoesOn(tid) if tid == main => messages.signal_front(Signal::CONT),
             AnyChange::Ended(end) if end.tid == main => {
+                // One that went on and ended before it was looked at is only told to have ended.
+                messages.signal_front(Signal::CONT);
                 return Ok(Some(Ended::from_wait(end.status)));
             }
             AnyChange::GoesOn(_) | AnyChange::Ended(_) | AnyChange::Nothing => {}
@@ -322,7 +324,15 @@ fn tell_of_group(messages: &Messages) {
     let _ = std::thread::Builder::new().name("signals".into()).spawn(tell);
 }
 
-/// Tells the front how a command ended that was let go of.
-pub(super) fn tell_end(messages: &mut Messages, ended: Ended, blinds: Vec<recording::Blind>) {
-    messages.send(&TracerMessage::MainEnded { ended, still_running: 0, blinds });
+/// Waits for the end of a command that was let go of, and tells the front how it ended.
+pub(super) fn tell_end(
+    main: i32,
+    late: &FxHashSet<i32>,
+    messages: &mut Messages,
+    blinds: Vec<recording::Blind>,
+) -> io::Result<()> {
+    if let Some(ended) = wait_for_command(main, late, messages)? {
+        messages.send(&TracerMessage::MainEnded { ended, still_running: 0, blinds });
+    }
+    Ok(())
 }

@@ -145,11 +145,8 @@ impl Tracer {
         let finished = log.finish().map(|_| ());
         let mut followed = followed.and(finished);
         if letting_go && !main_ended {
-            match letting_go::wait_for_command(main, &late, &messages) {
-                Ok(Some(ended)) => letting_go::tell_end(&mut messages, ended, blinds),
-                Ok(None) => {}
-                Err(error) => followed = followed.and(Err(error)),
-            }
+            let told = letting_go::tell_end(main, &late, &mut messages, blinds);
+            followed = followed.and(told);
         }
         let failure = followed.err().map(|error| error.to_string());
         messages.send(&TracerMessage::Finished { failure });
