@@ -1,6 +1,6 @@
 //! What the reader must know before believing the numbers.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use cost::ProjectionError;
 use recording::{Blind, ExitStatus, LetGo, ProcessId, Recording};
@@ -130,7 +130,8 @@ pub fn said(blinds: &[Blind]) -> Vec<String> {
 /// One warning for each kind of blind spot, with the programs it concerns.
 fn blinds(recording: &Recording) -> Vec<RunWarning> {
     let mut kinds: BTreeMap<WarningKind, (&str, BTreeSet<String>)> = BTreeMap::new();
-    for blind in &recording.blinds {
+    let distinct: HashSet<&Blind> = recording.blinds.iter().collect();
+    for blind in distinct {
         let (kind, text, process) = describe(blind);
         if matches!(blind, Blind::OtherRoot { process } if recording.keeps_its_root(*process)) {
             // Its paths are what they are outside, and what is mounted there is known.
@@ -169,7 +170,9 @@ fn describe(blind: &Blind) -> (WarningKind, &'static str, Option<ProcessId>) {
         Blind::TracerRefused { process } => (
             WarningKind::TracerRefused,
             "wanted to trace another process and was refused, because becalm traces it already; \
-             what it does untraced is not shown",
+             what it does untraced is not shown. A leak check at a program's end (LeakSanitizer) \
+             fails so, as under strace; first, to do without it: \
+             export ASAN_OPTIONS=detect_leaks=0 LSAN_OPTIONS=detect_leaks=0",
             Some(*process),
         ),
         Blind::OwnFilter { process } => (

@@ -98,7 +98,7 @@ impl Recording {
         recording.cut = reader.cut();
         recording.paths = reader.into_paths();
         recording.inherited = lineage::inherited(&recording.processes);
-        recording.mount_history.settle(&recording.processes);
+        recording.mount_history.settle(&recording.header.mounts, &recording.processes);
         Ok(recording)
     }
 

@@ -4,6 +4,8 @@
 //! of the namespace that the command began in; each change that a process of the recording made or
 //! entered is a [`MountChange`].
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::header::is_below;
@@ -33,18 +35,32 @@ pub struct MountChange {
     pub mounts: Vec<Mount>,
 }
 
-/// The changes of a recording, in the order of time, to be asked in a step.
+/// The changes of a recording, in the order of time. Each question takes a step or a few, however
+/// many changes and mounts there are.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MountHistory {
     pub(crate) changes: Vec<MountChange>,
     /// Of each process, the namespace that it began in.
     began: Vec<u64>,
+    /// Of each process, the changes that it made.
+    of_process: HashMap<ProcessId, Vec<usize>>,
+    /// The changes of each namespace.
+    of_namespace: HashMap<u64, Vec<usize>>,
+    /// The points of each of the tables: the header's, and that of each change.
+    points: Vec<MountPoints>,
 }
 
 impl MountHistory {
-    /// Puts the changes of these processes in order. A parent's number is below its child's.
-    pub(crate) fn settle(&mut self, processes: &[Process]) {
+    /// Puts the changes of these processes in order; at first these mounts are there. A parent's
+    /// number is below its child's.
+    pub(crate) fn settle(&mut self, first: &[Mount], processes: &[Process]) {
         self.changes.sort_by_key(|change| change.at);
+        let tables = self.changes.iter().map(|change| &change.mounts[..]);
+        self.points = std::iter::once(first).chain(tables).map(MountPoints::of).collect();
+        for (number, change) in self.changes.iter().enumerate() {
+            self.of_process.entry(change.process).or_default().push(number);
+            self.of_namespace.entry(change.namespace).or_default().push(number);
+        }
         if self.changes.is_empty() {
             return;
         }
@@ -56,14 +72,16 @@ impl MountHistory {
 
     /// The namespace of a process at a moment.
     fn namespace(&self, process: ProcessId, at: Nanos) -> u64 {
-        let own = self.until(at).iter().rfind(|change| change.process == process);
+        let own = self.last(self.of_process.get(&process), at);
         let began = || self.began.get(process.0 as usize).copied().unwrap_or_default();
-        own.map_or_else(began, |change| change.namespace)
+        own.map_or_else(began, |change| self.changes[change].namespace)
     }
 
-    /// The changes up to a moment.
-    fn until(&self, at: Nanos) -> &[MountChange] {
-        &self.changes[..self.changes.partition_point(|change| change.at <= at)]
+    /// The last of some changes up to a moment.
+    fn last(&self, some: Option<&Vec<usize>>, at: Nanos) -> Option<usize> {
+        let some = some?;
+        let until = some.partition_point(|change| self.changes[*change].at <= at);
+        some[..until].last().copied()
     }
 
     /// The number of the change that tells what a process sees at a moment; none: the header does.
@@ -71,8 +89,33 @@ impl MountHistory {
         if self.changes.is_empty() {
             return None;
         }
-        let namespace = self.namespace(process, at);
-        self.until(at).iter().rposition(|change| change.namespace == namespace)
+        self.last(self.of_namespace.get(&self.namespace(process, at)), at)
+    }
+}
+
+/// The mounts of a table by their points, without the slash that `/` is.
+#[derive(Clone, Debug)]
+struct MountPoints(HashMap<Box<[u8]>, u32>);
+
+impl MountPoints {
+    fn of(mounts: &[Mount]) -> MountPoints {
+        let point = |mount: &Mount| {
+            let point = mount.point.as_bytes();
+            Box::from(point.strip_suffix(b"/").unwrap_or(point))
+        };
+        let number = |(number, mount): (usize, &Mount)| (point(mount), number as u32);
+        MountPoints(mounts.iter().enumerate().map(number).collect())
+    }
+
+    /// [`mount_of`], in as many steps as the path has components.
+    fn mount_of<'a>(&self, mounts: &'a [Mount], path: &[u8]) -> Option<&'a Mount> {
+        let mut end = path.len();
+        loop {
+            if let Some(number) = self.0.get(&path[..end]) {
+                return mounts.get(*number as usize);
+            }
+            end = path[..end].iter().rposition(|byte| *byte == b'/')?;
+        }
     }
 }
 
@@ -90,10 +133,16 @@ impl Recording {
 
     /// The mount that holds a path of a call.
     pub fn mount_of(&self, event: &Event, path: &[u8]) -> Option<&Mount> {
-        match self.mount_table(event) {
-            0 => mount_of(&self.header.mounts, path),
-            table => mount_of(&self.mount_history.changes[table - 1].mounts, path),
-        }
+        self.mount_in(self.mount_table(event), path)
+    }
+
+    /// The mount of one of the [tables](Recording::mount_tables) that holds a path.
+    fn mount_in(&self, table: usize, path: &[u8]) -> Option<&Mount> {
+        let mounts = match table {
+            0 => &self.header.mounts,
+            changed => &self.mount_history.changes[changed - 1].mounts,
+        };
+        self.mount_history.points.get(table)?.mount_of(mounts, path)
     }
 
     /// Whether a path of a call is on a filesystem for which no server would ever be asked: one that
@@ -128,10 +177,9 @@ impl Recording {
     /// Whether what a process moved to is the same system with other mounts, and not another one:
     /// what is mounted at `/` is the same.
     pub fn keeps_its_root(&self, process: ProcessId) -> bool {
-        let own = self.mount_history.changes.iter().filter(|change| change.process == process);
-        let root = |mounts| mount_of(mounts, b"/").map(|mount| (&mount.fs, &mount.source));
-        let mut own = own.peekable();
-        own.peek().is_some() && own.all(|change| root(&change.mounts) == root(&self.header.mounts))
+        let own = self.mount_history.of_process.get(&process);
+        let root = |table| self.mount_in(table, b"/").map(|mount| (&mount.fs, &mount.source));
+        own.is_some_and(|own| own.iter().all(|change| root(change + 1) == root(0)))
     }
 
     /// How many metadata operations it holds: what `becalm report` counts.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io::{self, Read};
 
-use crate::budget::Budget;
+use crate::budget::{self, Budget};
 use crate::wire::{BLOCK_LIMIT, BlockKind, FRAME, MAGIC};
 use crate::writer::unzigzag;
 use crate::{Event, Header, Nanos, PathId, Record, RecordingSummary, Touch};
@@ -127,7 +127,7 @@ impl<R: Read> Reader<R> {
             let (record, rest) = postcard::take_from_bytes::<Record>(&self.block[self.at..])
                 .map_err(|_| RecordingReadError::Damaged("a block with an unknown record"))?;
             self.at = self.block.len() - rest.len();
-            self.budget.spend(&record)?;
+            self.budget.spend(&record, self.components(&record))?;
             match record {
                 Record::Path(path) => self.learn(path),
                 Record::Call(event) => return self.call(event).map(Some),
@@ -152,6 +152,14 @@ impl<R: Read> Reader<R> {
                 other => return Ok(Some(other)),
             }
         }
+    }
+
+    /// How many components the paths have that a call names.
+    fn components(&self, record: &Record) -> usize {
+        let Record::Call(event) = record else { return 0 };
+        let named = [event.path, event.other_path].into_iter().flatten();
+        let known = named.filter_map(|path| self.canonical.get(path.0 as usize));
+        known.map(|path| budget::components(self.path(*path))).sum()
     }
 
     /// All paths read so far, by number.

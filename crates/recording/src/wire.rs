@@ -130,7 +130,7 @@ pub enum Record {
 }
 
 /// A blind spot: what happened that the recorder cannot see, or had to change.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Blind {
     /// A process set up io_uring: files it opens through the ring pass no system call.

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)] // A test program: what fails, fails the test.
 
 mod bad_recording;
+mod bounded;
 mod diff;
 mod export;
 mod last;

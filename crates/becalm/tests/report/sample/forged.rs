@@ -5,8 +5,8 @@ use std::fs::{self, File};
 use std::path::Path;
 
 use recording::{
-    ByteUnits, ExitStatus, Frame, Header, MappedElf, Micros, Nanos, Origin, PathId, ProcessId,
-    Record, StartCall, Usage, Writer,
+    Blind, ByteUnits, Call, Event, ExitStatus, Frame, Header, MappedElf, Micros, Mount,
+    MountChange, Nanos, Origin, Outcome, PathId, ProcessId, Record, StartCall, Usage, Writer,
 };
 
 const FIRST: ProcessId = ProcessId(0);
@@ -100,4 +100,91 @@ pub fn chain(file: &Path, processes: u32) {
         writer.record(&Record::End { process, at, status: ExitStatus::Exited(0), usage });
     }
     writer.finish(Nanos(end + 3)).unwrap();
+}
+
+/// A way to forge a recording to a file.
+type Forge = fn(&Path);
+
+/// What costs a reader more than in proportion, where it looks at all of one thing for each of
+/// another, by name.
+pub const STEEP: [(&str, Forge); 6] = [
+    ("a chain of processes", |file| chain(file, 200_000)),
+    ("calls on a deep path, each after the node has forgotten it", deep_calls),
+    ("deep paths, each another", deep_paths),
+    ("processes after many changes of mounts", changes_and_processes),
+    ("blind spots of a process that changed its mounts often", changes_and_blinds),
+    ("calls where much is mounted", mounts_and_calls),
+];
+
+fn forge(file: &Path, header: &Header, fill: impl FnOnce(&mut Writer)) {
+    let mut writer = Writer::new(Box::new(File::create(file).unwrap()), header).unwrap();
+    writer.record(&start(FIRST));
+    let root = writer.path(b"/");
+    writer.record(&exec(FIRST, 0, root, vec!["sh".into()]));
+    fill(&mut writer);
+    writer.finish(Nanos(u64::MAX >> 1)).unwrap();
+}
+
+fn stat(path: PathId, at: u64) -> Event {
+    let event = Event::new(Call::named("stat").unwrap(), Outcome::Returned(0));
+    Event { path: Some(path), start: Nanos(at), ..event }
+}
+
+/// Calls a minute apart: no node trusts for so long what it has looked up.
+pub fn deep_calls(file: &Path) {
+    forge(file, &Header::default(), |writer| {
+        let path = writer.path(&b"/a".repeat(2_000));
+        (0..100_000).for_each(|number| writer.call(stat(path, number * 60_000_000_000)));
+    });
+}
+
+fn deep_paths(file: &Path) {
+    forge(file, &Header::default(), |writer| {
+        for number in 0..4_000 {
+            let above = format!("/{number}");
+            let path = writer.path(&[above.as_bytes(), &b"/a".repeat(2_000)].concat());
+            writer.call(stat(path, number));
+        }
+    });
+}
+
+fn change(at: u64) -> Record {
+    let mount = Mount { point: "/".into(), fs: "ext4".into(), source: "x".into() };
+    let (process, at) = (FIRST, Nanos(at));
+    Record::Mounts(MountChange { process, at, namespace: at.0 % 2, mounts: vec![mount] })
+}
+
+fn changes_and_processes(file: &Path) {
+    forge(file, &Header::default(), |writer| {
+        (1..100_000).for_each(|at| writer.record(&change(at)));
+        for number in 1..100_000 {
+            let (process, parent, how) = (ProcessId(number), Some(FIRST), StartCall::Fork);
+            let at = Nanos(u64::from(number));
+            writer.record(&Record::Start { process, pid: number, parent, how, at });
+        }
+    });
+}
+
+fn changes_and_blinds(file: &Path) {
+    let mounts = vec![Mount { point: "/".into(), fs: "ext4".into(), source: "x".into() }];
+    forge(file, &Header { mounts, ..Header::default() }, |writer| {
+        (1..100_000).for_each(|at| writer.record(&change(at)));
+        let blind = Record::Blind(Blind::OtherRoot { process: FIRST });
+        (0..100_000).for_each(|_| writer.record(&blind));
+    });
+}
+
+fn mounts_and_calls(file: &Path) {
+    let mount = |number: u32| Mount {
+        point: format!("/{number}"),
+        fs: "nfs4".into(),
+        source: String::new(),
+    };
+    let header = Header { mounts: (0..100_000).map(mount).collect(), ..Header::default() };
+    forge(file, &header, |writer| {
+        for number in 0..100_000 {
+            let path = writer.path(format!("/a/{number}").as_bytes());
+            writer.call(stat(path, number));
+        }
+    });
 }
