@@ -91,7 +91,6 @@ mod tests {
     use recording::{ByteUnits, Header, UnwatchedReads};
     use testkit::made::{Made, ask, header};
 
-    use super::*;
     use crate::RecordedStart;
 
     /// Bytes of a start that opens a library and files of these sizes, having read so much in all.
