@@ -42,6 +42,11 @@ impl DirectoryNames {
         Some(opened)
     }
 
+    /// Something was opened by this name: if that is the kernel's own, it is asked for so now.
+    pub fn opened(&mut self, path: &[u8]) {
+        self.asked.remove(path);
+    }
+
     /// A file or directory has been renamed: names lead elsewhere.
     pub fn renamed(&mut self) {
         self.asked.clear();

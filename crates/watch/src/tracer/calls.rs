@@ -1,6 +1,6 @@
 //! Stops before and after calls.
 
-use recording::{Abi, Outcome, Phase};
+use recording::{Abi, Kind, Outcome, Phase};
 
 use super::{Next, Tracer};
 use crate::arguments::Special;
@@ -130,6 +130,9 @@ impl Tracer {
         }
         if let Some(unwatched) = &mut self.log.unwatched {
             unwatched.files.note(&pending, outcome);
+            if let (Kind::Open, Some(path)) = (pending.shape.kind, &pending.path) {
+                unwatched.names.opened(&path.bytes);
+            }
         }
         effects::apply(task, &mut self.log, &pending, outcome);
         let put_back = task.put_back.take();
