@@ -155,6 +155,10 @@ impl Scene {
     ) -> Command {
         let mut command = Command::new(becalm);
         command.arg("record").args(self.backend.options()).args(more);
+        // All of the run, and not its start alone, unless that is what is asked for.
+        if !more.contains(&"--until") {
+            command.args(["--until", "exit"]);
+        }
         command.args(["-o", &self.rec(), "--"]).args(words);
         command
     }

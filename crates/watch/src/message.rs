@@ -44,6 +44,11 @@ impl Messages {
         Messages { to: None, front: None }
     }
 
+    /// Another end, for a thread of its own: a message is written in one piece (pipe(7)).
+    pub fn beside(&self) -> std::io::Result<Messages> {
+        Ok(Messages { to: self.to.try_clone()?, front: self.front })
+    }
+
     /// A front that is gone needs no message.
     pub fn send(&mut self, message: &TracerMessage) {
         if let (Some(to), Ok(mut line)) = (&mut self.to, serde_json::to_vec(message)) {

@@ -3,9 +3,12 @@
 use std::fs;
 use std::process::Command;
 
+use recording::LetGoReason;
+
 use crate::BECALM;
 use testkit::live::wait_until;
 use testkit::ranked::{assert_nothing_left, files, hello, ranks as ranks_of, report};
+use testkit::scene::open;
 use testkit::schema::Schema;
 use testkit::{Ran, Scene, run, trap};
 
@@ -20,7 +23,7 @@ fn mpirun_command(scene: &Scene, ranks: u32, script: &str) -> Command {
     let mut command = Command::new("mpirun");
     command
         .current_dir(scene.directory())
-        .env("RECORD", format!("{BECALM} record -o start.becalm --node-dir {node} --"))
+        .env("RECORD", format!("{BECALM} record --until exit -o start.becalm --node-dir {node} --"))
         .env("BECALM", BECALM)
         .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
         .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
@@ -199,4 +202,29 @@ fn json_has_the_fields_of_its_schemas_and_no_others() {
     let ranks = Schema::of(include_str!("../../../../docs/schema/becalm.ranks.md"));
     ranks.holds(&report(&scene.at("all")), "ranks");
     ranks.holds(&ranks.example(), "ranks");
+}
+
+#[test]
+fn ranks_are_let_go_of_when_mpi_init_has_returned_from_all() {
+    let scene = Scene::new();
+    let script = format!("exec $BECALM record -o r%r.becalm -- {}", hello(&scene));
+    let ran = mpirun(&scene, 3, &script);
+    assert_eq!(ran.code(), 0, "{}", ran.err());
+    assert_eq!(ran.out().matches(" of 3: 3").count(), 3, "{}", ran.out());
+    for rank in 0..3 {
+        let recording = open(&scene.at(&format!("r{rank}.becalm")));
+        assert_eq!(recording.let_go().unwrap().why, LetGoReason::MpiInit);
+    }
+    let launcher =
+        ["record", "-o", "all", "--until", "mpi-init", "--", "mpirun", "--oversubscribe"];
+    let mut command = mpirun_command(&scene, 1, "");
+    let inner: Vec<_> = command
+        .get_envs()
+        .map(|(name, value)| (name.to_owned(), value.unwrap().to_owned()))
+        .collect();
+    command = Command::new(BECALM);
+    command.current_dir(scene.directory()).envs(inner).args(launcher);
+    let ran = run(command.args(["-n", "2", &scene.at("hello")]));
+    assert_eq!(ran.code(), 0, "{}", ran.err());
+    assert_eq!(open(&scene.at("all")).let_go().unwrap().why, LetGoReason::MpiInit);
 }

@@ -39,7 +39,7 @@ fn srun(scene: &Scene, how: &[&str], script: &str) -> Ran {
 fn with_words<'a>(scene: &Scene, command: &'a mut Command) -> &'a mut Command {
     let node = scene.at("node");
     fs::create_dir_all(&node).unwrap();
-    let record = format!("{BECALM} record -o start.becalm --node-dir {node} --");
+    let record = format!("{BECALM} record --until exit -o start.becalm --node-dir {node} --");
     command.env("RECORD", record).env("BECALM", BECALM)
 }
 

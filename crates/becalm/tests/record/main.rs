@@ -8,6 +8,7 @@
 mod daemon;
 mod jobcontrol;
 mod kill;
+mod letting_go;
 mod usual;
 
 mod on_an_old_kernel;

@@ -45,6 +45,21 @@ fn waiting_for_a_filesystem_is_no_quiet() {
 }
 
 #[test]
+fn a_program_that_reads_and_reads_is_at_its_work() {
+    let read = |path| Event { path, ..Event::new(call("read"), Outcome::Returned(1)) };
+    let mut watch = StartWatch::new(vec![Until::Quiet], Nanos(0));
+    let after = |watch: &mut StartWatch, path: Option<PathId>, times: u32| {
+        (0..times).for_each(|_| watch.returned(&read(path), path.map(|_| &b"/data"[..])));
+        watch.is_over(Nanos(1_000_000), idle).is_some()
+    };
+    assert!(!after(&mut watch, None, 2 * STREAM), "pipes");
+    assert!(!after(&mut watch, Some(PathId(0)), STREAM - 1));
+    watch.returned(&opened(0, 0), Some(b"/lib/a"));
+    assert!(!after(&mut watch, Some(PathId(0)), STREAM - 1));
+    assert!(after(&mut watch, Some(PathId(0)), 1));
+}
+
+#[test]
 fn time_an_open_and_a_program_end_it_whatever_comes_first() {
     let all = || ["1.2", "open:*.nml", "exec:app"].map(|text| text.parse().unwrap()).to_vec();
     let mut watch = StartWatch::new(all(), Nanos(0));

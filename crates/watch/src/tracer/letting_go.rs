@@ -10,9 +10,12 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use launch::Ended;
+use launch::signals::{ReceivedSignal, SignalQueue};
 use proc::{ProcessStat, ProcessStatus};
 use recording::{Kind, LetGo, Nanos};
 use rustc_hash::FxHashSet;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, getpgid, getpgrp};
 
 use super::{Next, Tracer};
@@ -269,6 +272,7 @@ pub(super) fn wait_for_command(
     late: &FxHashSet<i32>,
     messages: &Messages,
 ) -> io::Result<Option<Ended>> {
+    tell_of_group(messages);
     loop {
         match wait_for_any()? {
             AnyChange::Stopped(tid, _) if tid == main && !late.contains(&main) => {
@@ -280,12 +284,39 @@ pub(super) fn wait_for_command(
             }
             AnyChange::GoesOn(tid) if tid == main => messages.signal_front(Signal::CONT),
             AnyChange::Ended(end) if end.tid == main => {
+                // One that went on and ended before it was looked at is only told to have ended.
+                messages.signal_front(Signal::CONT);
                 return Ok(Some(Ended::from_wait(end.status)));
             }
             AnyChange::GoesOn(_) | AnyChange::Ended(_) | AnyChange::Nothing => {}
             AnyChange::Nobody => return Ok(None),
         }
     }
+}
+
+/// Tells the front from now on which signals come to the whole group of becalm, and so to the command
+/// by themselves: the front must not pass them on. While the command was traced, its own stops told
+/// that. Where it cannot be told, the command gets such a signal twice.
+fn tell_of_group(messages: &Messages) {
+    launch::signals::block(&launch::signals::all());
+    let group = launch::signals::set(launch::signals::passed_on());
+    let (Ok(mut messages), Ok(queue)) = (messages.beside(), SignalQueue::of(&group)) else {
+        return;
+    };
+    // Those that came while it was traced.
+    while let Ok(Some(_)) = queue.take() {}
+    let tell = move || {
+        loop {
+            let ready = poll(&mut [PollFd::new(&queue, PollFlags::IN)], None);
+            if ready.is_err_and(|error| error != Errno::INTR) {
+                return;
+            }
+            while let Ok(Some(ReceivedSignal { signal, from, .. })) = queue.take() {
+                messages.send(&TracerMessage::Delivered { signal, from });
+            }
+        }
+    };
+    let _ = std::thread::Builder::new().name("signals".into()).spawn(tell);
 }
 
 /// Tells the front how a command ended that was let go of.
