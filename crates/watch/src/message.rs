@@ -46,7 +46,8 @@ impl Messages {
 
     /// Another end, for a thread of its own: a message is written in one piece (pipe(7)).
     pub fn beside(&self) -> std::io::Result<Messages> {
-        Ok(Messages { to: self.to.try_clone()?, front: self.front })
+        let to = self.to.as_ref().map(File::try_clone).transpose()?;
+        Ok(Messages { to, front: self.front })
     }
 
     /// A front that is gone needs no message.
