@@ -46,8 +46,7 @@ fn a_stopped_process_stays_stopped_and_goes_on_when_it_is_told_to() {
     wait_until("it is stopped", || status(pid, "State").starts_with('T'));
     attached(&scene, pid, "0.3");
     wait_until("it is left", || is_free(pid));
-    sleep(Duration::from_millis(50));
-    assert!(status(pid, "State").starts_with('T'), "{}", status(pid, "State"));
+    wait_until("it is stopped again", || status(pid, "State").starts_with('T'));
     // While it is watched it can be told to go on, and be stopped again.
     let watching = Live::start(&mut attach(&scene, &["--until", "1", &pid.to_string()]));
     wait_until("it is watched", || !is_free(pid));

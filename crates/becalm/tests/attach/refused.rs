@@ -48,7 +48,7 @@ fn one_that_is_watched_already_is_refused_by_the_name_of_who_does_and_none_else_
     let watching = Live::start(&mut attach(&scene, &["--until", "2", &pid]));
     wait_until("it is watched", || !is_free(cat.pid()));
     let said = refused(&["-o", "kept.becalm", &other_pid, &pid]);
-    assert!(said.contains("(cat): it is traced by process") && said.contains("(tracer)"), "{said}");
+    assert!(said.contains("(cat): it is traced by process") && said.contains("(becalm)"), "{said}");
     wait_until("the other one is free", || is_free(other.pid()));
     assert_eq!(watching.end().code(), 0);
     assert_eq!((cat.end().code(), other.end().code()), (0, 0));

@@ -100,7 +100,10 @@ pub(super) fn why(pid: i32, error: &io::Error) -> AttachError {
     AttachError::refused(pid, format!("{why} ({error})"))
 }
 
+/// `tracer` is the thread that traces it, which may be any of a process.
 fn traced_by(tracer: i32) -> String {
+    let process = ProcessStatus::of(tracer).and_then(|status| status.number("Tgid"));
+    let tracer = process.map_or(tracer, |process| process as i32);
     format!(
         "it is traced by process {tracer}{} already, and a process can have only one tracer: end \
          that first",
