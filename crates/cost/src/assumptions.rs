@@ -68,8 +68,7 @@ fn servers(model: &CostModel, start: &RecordedStart) -> String {
     format!(
         "All ranks start at once on {} clients of one {server} {} an operation in turn, and {} of network; names that were found are {}, negative dentries \
          {}, an open is {}, a listing {}; calls follow each other as recorded, {compute}; \
-         symbolic links that paths lead through, and data read through memory mappings \
-         (libraries), are left out.",
+         symbolic links that paths lead through, and {}, are left out.",
         if model.warm { "warm" } else { "cold" },
         profile.mds.service,
         profile.mds.round_trip,
@@ -77,5 +76,14 @@ fn servers(model: &CostModel, start: &RecordedStart) -> String {
         cached(profile.cache.negatives),
         sent(profile.cache.open),
         sent(profile.cache.list),
+        mappings(start),
     )
+}
+
+/// What is left out of what is read through memory mappings.
+fn mappings(start: &RecordedStart) -> &'static str {
+    match start.touches.is_empty() {
+        true => "data read through memory mappings (libraries)",
+        false => "what processes touch that map less than 4 MiB of any file",
+    }
 }

@@ -78,7 +78,7 @@ impl Readahead {
     pub fn touch(&mut self, access: &DataAccess) -> FaultedData {
         let window = self.window;
         let file = self.files.entry(access.path).or_default();
-        let page = access.first - access.first % PAGE;
+        let page = access.range.offset - access.range.offset % PAGE;
         if file.there.has(page) {
             file.misses = file.misses.saturating_sub(Touch::AROUND / PAGE);
             return match file.mark {
@@ -134,15 +134,13 @@ mod tests {
 
     const WINDOW: u64 = 128 << 10;
 
-    fn touch(first: u64) -> DataAccess {
-        let offset = first - first % Touch::AROUND;
+    fn touch(offset: u64) -> DataAccess {
         DataAccess {
             at: Nanos(0),
             process: ProcessId(0),
             path: PathId(0),
             range: FileRange { offset, bytes: Touch::AROUND },
             how: DataUse::Touched,
-            first,
             event: None,
             file_end: u64::MAX,
         }

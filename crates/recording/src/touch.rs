@@ -13,7 +13,8 @@ pub struct Touch {
     pub thread: u32,
     /// Which file.
     pub path: PathId,
-    /// The page that was touched: bytes from the file's beginning.
+    /// Where the part begins, in bytes from the file's beginning: [`Touch::AROUND`] bytes, which
+    /// have the page.
     pub offset: u64,
     /// When, from the recording's start.
     pub at: Nanos,
@@ -21,15 +22,10 @@ pub struct Touch {
 
 impl Touch {
     /// What one fault may have made usable of a file that is in the page cache: the kernel maps
-    /// what it has of the aligned 64 KiB around the fault (mm/memory.c, `do_fault_around`;
-    /// `fault_around_bytes` is 65,536 unless somebody changed it in debugfs), and touches of that
-    /// are not seen any more. The recorder tells of each such part once.
+    /// what it has of the 64 KiB around the fault that are aligned in memory (mm/memory.c,
+    /// `do_fault_around`; `fault_around_bytes` is 65,536 unless somebody changed it in debugfs),
+    /// and touches of that are not seen any more. The recorder tells of each such part once.
     pub const AROUND: u64 = 64 << 10;
-
-    /// The number of that part within its file.
-    pub fn part(&self) -> u64 {
-        self.offset / Touch::AROUND
-    }
 }
 
 /// A part of a file.

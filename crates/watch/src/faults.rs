@@ -9,7 +9,7 @@
 //! Only faults in user mode are told to ordinary users: what the kernel itself touches for a
 //! program (`write` from a mapping, MAP_POPULATE, `madvise`) is not seen.
 
-use recording::{Blind, Nanos, PathId};
+use recording::{Blind, Nanos, PathId, Touch};
 use tap::FaultRing;
 
 use crate::decode::CallEntry;
@@ -91,8 +91,10 @@ impl Task {
         ring.take_before(log.clock_at(before), |fault| {
             let file = space.files.as_ref().and_then(|files| files.at(fault.address).flatten());
             if let Some(MappedFile { path, zero }) = file {
-                let offset = fault.address.wrapping_add(zero);
-                log.touched((process, thread), path, offset, fault.at);
+                let page = fault.address.wrapping_add(zero);
+                // Aligned in memory; a file that is mapped there from its beginning has no more.
+                let before = fault.address % Touch::AROUND;
+                log.touched((process, thread), path, page.saturating_sub(before), fault.at);
             }
         });
         log.faults_lost(ring.take_lost());

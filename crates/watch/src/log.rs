@@ -113,13 +113,13 @@ impl RecordingLog {
         self.origin_clock.saturating_add(moment.0)
     }
 
-    /// Records that a page of a file was touched (at a moment of CLOCK_MONOTONIC), if nothing of
-    /// its part was before, by whomever.
+    /// Records that a part of a file was touched (at a moment of CLOCK_MONOTONIC), if it was not
+    /// before, by whomever.
     pub fn touched(&mut self, by: (ProcessId, u32), path: PathId, offset: u64, clock: u64) {
         let (process, thread) = by;
         let at = Nanos(clock.saturating_sub(self.origin_clock));
         let touch = Touch { process, thread, path, offset, at };
-        if self.touched.insert((path, touch.part())) {
+        if self.touched.insert((path, offset)) {
             self.writer.touch(touch);
         }
     }

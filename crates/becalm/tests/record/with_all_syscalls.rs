@@ -9,3 +9,6 @@ mod transparent;
 
 #[path = "traps.rs"]
 mod traps;
+
+#[path = "touches.rs"]
+mod touches;

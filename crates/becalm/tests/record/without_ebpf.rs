@@ -15,3 +15,6 @@ mod transparent;
 
 #[path = "traps.rs"]
 mod traps;
+
+#[path = "touches.rs"]
+mod touches;

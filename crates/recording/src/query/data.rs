@@ -36,8 +36,6 @@ pub struct DataAccess {
     pub range: FileRange,
     /// How.
     pub how: DataUse,
-    /// Where the page lies whose touch it was; a read's beginning.
-    pub first: u64,
     /// The read's number in [`Recording::events`].
     pub event: Option<usize>,
     /// Where the file ends, as far as its mappings say: of a touch; otherwise, and where none does,
@@ -94,7 +92,7 @@ pub fn touches(recording: &Recording) -> Vec<DataAccess> {
     }
     let ends = mapped_ends(recording);
     let touched = recording.touches.iter().map(|touch| {
-        let offset = touch.part() * Touch::AROUND;
+        let offset = touch.offset;
         let file_end = ends.get(&touch.path).copied().unwrap_or(u64::MAX);
         DataAccess {
             at: touch.at,
@@ -102,7 +100,6 @@ pub fn touches(recording: &Recording) -> Vec<DataAccess> {
             path: touch.path,
             range: FileRange { offset, bytes: Touch::AROUND.min(file_end.saturating_sub(offset)) },
             how: DataUse::Touched,
-            first: touch.offset,
             event: None,
             file_end,
         }
@@ -127,7 +124,6 @@ pub fn accesses(recording: &Recording) -> Vec<DataAccess> {
                 path,
                 range: FileRange { offset, bytes: (bytes as u64).min(MOST_READ) },
                 how: DataUse::Read,
-                first: offset,
                 event: Some(number),
                 file_end: u64::MAX,
             });

@@ -7,12 +7,14 @@ use std::path::PathBuf;
 use anyhow::{Context, anyhow};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use cost::ProjectionError;
+use recording::Recording;
 use recording::query::{GroupBy, UnknownBy};
 
 use crate::below::{self, NamedDirectory};
 use crate::exit::Failure;
 use crate::reporting_rank::load_rank;
 use view::CallReport;
+use view::data::DataReport;
 use view::ranks::RanksReport;
 
 /// Rows of a table that fits a screen.
@@ -32,13 +34,14 @@ const SLOWEST: usize = 8;
   becalm report run.becalm --by prefix --below /opt/spack
   becalm report all.becalm --rank 7           of ranks: without --rank, all are compared
   becalm report run.becalm --by line
+  becalm report run.becalm --by data          what was read and touched of each file
   becalm report run.becalm --by syscall       as strace -f -c -w: time, calls, errors")]
 pub struct ReportArgs {
     /// A recording that `becalm record` made
     recording: PathBuf,
     /// What to group the calls by [default: cause]
-    #[arg(long, value_parser = by())]
-    by: Option<GroupBy>,
+    #[arg(long, value_parser = by_or_data())]
+    by: Option<ReportBy>,
     /// Of a file with many ranks: this one's calls
     #[arg(long, value_name = "N")]
     rank: Option<u32>,
@@ -51,6 +54,24 @@ pub struct ReportArgs {
     /// Print one JSON object (docs/schema/becalm.report.md)
     #[arg(long)]
     json: bool,
+}
+
+/// What a report is about.
+#[derive(Clone, Copy, Debug)]
+enum ReportBy {
+    /// Calls, grouped.
+    Calls(GroupBy),
+    /// What was used of each file.
+    Data,
+}
+
+/// One of [`GroupBy`]'s names, or `data`.
+fn by_or_data() -> impl TypedValueParser<Value = ReportBy> {
+    let names = GroupBy::ALL.map(GroupBy::name).into_iter().chain(["data"]);
+    PossibleValuesParser::new(names).try_map(|word| match word.as_str() {
+        "data" => Ok(ReportBy::Data),
+        word => word.parse().map(ReportBy::Calls) as Result<ReportBy, UnknownBy>,
+    })
 }
 
 /// One of [`GroupBy`]'s names.
@@ -73,13 +94,29 @@ pub fn run(args: &ReportArgs) -> Result<u8, Failure> {
             loaded => loaded?,
         },
     };
+    let by = match args.by {
+        Some(ReportBy::Data) => return of_data(args, &recording),
+        Some(ReportBy::Calls(by)) => by,
+        None => GroupBy::Cause,
+    };
     let below = args.below.as_ref().map(NamedDirectory::names).unwrap_or_default();
-    let mut report =
-        CallReport::of(&args.recording, &recording, args.by.unwrap_or(GroupBy::Cause), below);
+    let mut report = CallReport::of(&args.recording, &recording, by, below);
     if !below.is_empty() && report.table.total.calls == 0 && report.all.calls == 0 {
         let file = term::plain(&args.recording.to_string_lossy());
         Err(ProjectionError::elsewhere(&recording, below)).context(file)?;
     }
+    report.run.rank = args.rank;
+    report.run.warnings().iter().for_each(|line| term::warn(line));
+    term::print_answer(args.json, &report, |columns| report.render(columns, rows(args.all)))?;
+    Ok(0)
+}
+
+/// What was used of each file.
+fn of_data(args: &ReportArgs, recording: &Recording) -> Result<u8, Failure> {
+    if args.below.is_some() {
+        Err(anyhow!("--by data is of all files: --below does not go with it"))?;
+    }
+    let mut report = DataReport::of(&args.recording, recording);
     report.run.rank = args.rank;
     report.run.warnings().iter().for_each(|line| term::warn(line));
     term::print_answer(args.json, &report, |columns| report.render(columns, rows(args.all)))?;

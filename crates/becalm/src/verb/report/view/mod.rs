@@ -1,6 +1,7 @@
 //! `becalm report`: one recording, its calls grouped by one thing.
 
 mod columns;
+pub mod data;
 mod next;
 pub mod ranks;
 mod spread;

@@ -1,0 +1,56 @@
+//! What a program touches of the files that it maps.
+
+use recording::query::data::{self, DataOrder, FileData};
+use recording::{Blind, FileRange, Recording};
+use testkit::{Ran, Scene, run, trap};
+
+use super::BACKEND;
+
+const MIB: u64 = 1 << 20;
+
+/// A file of so many MiB, each page of which is touched in this order while becalm watches.
+fn touched(mib: u64, order: &str) -> (Recording, FileData) {
+    let scene = Scene::new().on(BACKEND);
+    let file = scene.file("data", vec![7; (mib * MIB) as usize], 0o644);
+    let Ran { status, .. } =
+        run(&mut scene.record(&[trap("touch_mapping"), file.clone(), order.into()]));
+    assert!(status.success(), "{status}");
+    let recording = scene.recording();
+    let is_it = |used: &&FileData| recording.path(used.path) == file.as_bytes();
+    let used = data::files(&recording).iter().find(is_it).cloned();
+    let Some(used) = used else { panic!("{:?}", recording.blinds) };
+    (recording, used)
+}
+
+fn refuses_page_faults(recording: &Recording) -> bool {
+    recording.blinds.iter().any(|blind| matches!(blind, Blind::FaultsUnseen { .. }))
+}
+
+#[test]
+fn every_part_of_a_mapped_file_that_is_touched_is_recorded_in_order() {
+    let (recording, used) = touched(32, "sequential");
+    assert!(recording.header.page_faults && !refuses_page_faults(&recording));
+    assert_eq!((used.mapped, used.touched), (32 * MIB, 32 * MIB), "{:?}", recording.blinds);
+    assert_eq!(used.order, DataOrder::Sequential);
+    let runs = data::runs(&recording);
+    let of_it: Vec<_> = runs.iter().filter(|run| run.path == used.path).collect();
+    assert_eq!(of_it.len(), 1, "{of_it:?}");
+    assert_eq!(of_it[0].range, FileRange { offset: 0, bytes: 32 * MIB });
+}
+
+#[test]
+fn what_is_touched_here_and_there_is_seen_to_be() {
+    let (recording, used) = touched(32, "scattered");
+    assert_eq!(used.touched, 32 * MIB, "{:?}", recording.blinds);
+    assert_eq!(used.order, DataOrder::Scattered);
+    assert_eq!(recording.touches.len(), 512, "each part once");
+}
+
+#[test]
+fn a_program_that_maps_little_is_not_watched() {
+    let scene = Scene::new().on(BACKEND);
+    run(&mut scene.record(&["true"]));
+    let recording = scene.recording();
+    assert_eq!(recording.touches, []);
+    assert!(!refuses_page_faults(&recording));
+}
