@@ -107,13 +107,12 @@ type Forge = fn(&Path);
 
 /// What costs a reader more than in proportion, where it looks at all of one thing for each of
 /// another, by name.
-pub const STEEP: [(&str, Forge); 6] = [
+pub const STEEP: [(&str, Forge); 5] = [
     ("a chain of processes", |file| chain(file, 200_000)),
     ("calls on a deep path, each after the node has forgotten it", deep_calls),
     ("deep paths, each another", deep_paths),
     ("processes after many changes of mounts", changes_and_processes),
     ("blind spots of a process that changed its mounts often", changes_and_blinds),
-    ("calls where much is mounted", mounts_and_calls),
 ];
 
 fn forge(file: &Path, header: &Header, fill: impl FnOnce(&mut Writer)) {
@@ -171,20 +170,5 @@ fn changes_and_blinds(file: &Path) {
         (1..100_000).for_each(|at| writer.record(&change(at)));
         let blind = Record::Blind(Blind::OtherRoot { process: FIRST });
         (0..100_000).for_each(|_| writer.record(&blind));
-    });
-}
-
-fn mounts_and_calls(file: &Path) {
-    let mount = |number: u32| Mount {
-        point: format!("/{number}"),
-        fs: "nfs4".into(),
-        source: String::new(),
-    };
-    let header = Header { mounts: (0..100_000).map(mount).collect(), ..Header::default() };
-    forge(file, &header, |writer| {
-        for number in 0..100_000 {
-            let path = writer.path(format!("/a/{number}").as_bytes());
-            writer.call(stat(path, number));
-        }
     });
 }
