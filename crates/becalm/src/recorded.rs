@@ -45,6 +45,7 @@ impl RecordRequest {
     /// The same as the recorder says it.
     pub fn options(&self) -> watch::RecorderOptions {
         watch::RecorderOptions {
+            page_faults: true,
             all_syscalls: self.all_syscalls,
             // Where opens are not stopped at, a command could read in /proc that it is bound.
             bind: self.bind && self.starts.is_none(),

@@ -178,8 +178,7 @@ impl ClosedQueue<'_> {
             }
             RankPhase::DataServer => {
                 rank_group.stretch += 1;
-                let fetched =
-                    fetch(&mut self.transfer, group, number, stretch.bytes, self.profile, at);
+                let fetched = fetch(&mut self.transfer, group, number, &stretch, self.profile, at);
                 let read = &mut self.read[number];
                 if read.is_nan() {
                     *read = fetched + stretch.disk;
@@ -205,16 +204,18 @@ fn fetch(
     transfer: &mut ServerQueue,
     group: &mut NodeGroup,
     number: usize,
-    bytes: u64,
+    stretch: &Stretch,
     profile: &FilesystemProfile,
     at: f64,
 ) -> f64 {
+    let bytes = stretch.bytes + stretch.faulted.bytes;
     if bytes == 0 {
         return at;
     }
     if group.data[number].is_nan() {
         let time = profile.transfer_time(bytes);
-        let trips = profile.transfer_trips(bytes);
+        let trips =
+            profile.transfer_trips(stretch.bytes) + profile.fault_trips(stretch.faulted.requests);
         group.data[number] = transfer.serve(at, time, time * group.nodes) + trips;
     }
     at.max(group.data[number])

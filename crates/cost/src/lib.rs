@@ -21,6 +21,7 @@
 //! | `rpc_sequence` | which RPCs that takes, once a node or once a rank |
 //! | `closed_queue` | all ranks at once in the server's queue |
 //! | `job_size` | how many ranks, on how many nodes |
+//! | `faulted` | what page faults fetch, after readahead |
 //! | `model` | the predicted wait, of a start and of each of its calls |
 //! | `projection` | the same for other numbers of ranks |
 //! | `assumptions` | what that takes for granted, in words |
@@ -33,6 +34,7 @@ mod closed_queue;
 mod closed_queue_tests;
 mod compute;
 mod csv;
+mod faulted;
 mod job_size;
 mod left_out;
 mod missing_component;
@@ -51,6 +53,7 @@ mod units;
 pub use client_cache::ClientCache;
 pub use compute::ComputeSource;
 pub use csv::csv;
+pub use faulted::{FaultedData, faulted_by_file};
 pub use job_size::JobSize;
 pub use left_out::LeftOut;
 pub use model::{CostModel, PredictedWait, Prediction};

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::assumptions;
 use crate::closed_queue::{self, USUAL};
-use crate::rpc_sequence::{RpcSequence, Stretch};
+use crate::rpc_sequence::{FAULTS, RpcSequence, Stretch};
 use crate::{CacheRules, FilesystemProfile, JobProjection, JobSize, RecordedStart, TimeSpan};
 
 /// A shared filesystem, and who starts on it.
@@ -55,6 +55,11 @@ impl Prediction {
             all_ranks: sum.all_ranks + part.all_ranks,
         })
     }
+
+    /// What page faults have of the wait.
+    pub fn of_faults(&self) -> PredictedWait {
+        self.of_events([FAULTS])
+    }
 }
 
 impl CostModel {
@@ -70,11 +75,17 @@ impl CostModel {
         let all = self.project_job(start, &alone, self.job).predicted_wait.max(one);
         let wait = PredictedWait {
             rpcs: alone.summary.total,
-            bytes_read: alone.list.iter().map(|stretch| stretch.bytes).sum(),
+            bytes_read: alone.list.iter().map(Stretch::fetched).sum(),
             one_rank: one,
             all_ranks: all,
         };
         Prediction { wait, by_event: self.by_event(&alone, &wait) }
+    }
+
+    /// What a start waits where all that it touches of mapped files is read before, one part after
+    /// the other, and no page fault has anything fetched.
+    pub fn predict_reading_ahead(&self, start: &RecordedStart) -> PredictedWait {
+        self.predict(&start.reading_ahead()).wait
     }
 
     /// What a start waits without these calls (numbers in [`recording::Recording::events`]): what is
@@ -101,7 +112,7 @@ impl CostModel {
             let queued = if all_demand > 0.0 { part(demand(stretch), all_demand) } else { alone };
             let event = by_event.entry(stretch.event).or_default();
             event.rpcs += u64::from(stretch.cached + stretch.own);
-            event.bytes_read += stretch.bytes;
+            event.bytes_read += stretch.fetched();
             event.one_rank += alone * wait.one_rank;
             event.all_ranks += alone * wait.one_rank + queued * (wait.all_ranks - wait.one_rank);
         }
@@ -115,6 +126,8 @@ impl CostModel {
             - stretch.beside * self.profile.mds.round_trip.nanos().0 as f64
             + self.profile.transfer_time(stretch.bytes)
             + self.profile.transfer_trips(stretch.bytes)
+            + self.profile.transfer_time(stretch.faulted.bytes)
+            + self.profile.fault_trips(stretch.faulted.requests)
             + stretch.disk
     }
 
@@ -123,7 +136,7 @@ impl CostModel {
         let (nodes, ranks) = (self.job.nodes() as f64, self.job.ranks as f64);
         let rpcs = nodes * f64::from(stretch.cached) + ranks * f64::from(stretch.own);
         rpcs * self.profile.mds.service.nanos().0 as f64
-            + nodes * self.profile.transfer_time(stretch.bytes)
+            + nodes * self.profile.transfer_time(stretch.bytes + stretch.faulted.bytes)
     }
 
     pub(crate) fn sequence(&self, start: &RecordedStart, pace: f64) -> RpcSequence {

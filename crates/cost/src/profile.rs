@@ -53,6 +53,13 @@ pub struct DataServer {
     /// Bytes a second, for all clients on this machine together; none for as fast as here.
     #[serde(default)]
     pub bandwidth: Option<Bandwidth>,
+    /// How long one request for what a page fault needs takes; none: as long as an operation of
+    /// the metadata server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fault: Option<TimeSpan>,
+    /// How much a client fetches around a page fault, in bytes, a multiple of 4,096; none: 128 KiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub readahead: Option<u64>,
 }
 
 /// What a cold server waits for its disk. Many reads can be under way at once.
@@ -107,6 +114,7 @@ impl FilesystemProfile {
             ("mds.round_trip", profile.mds.round_trip),
             ("mds.service", profile.mds.service),
             ("data.round_trip", profile.data.round_trip),
+            ("data.fault", profile.data.fault.unwrap_or_default()),
             (
                 "disk.metadata_latency",
                 profile.disk.map_or(TimeSpan::ZERO, |disk| disk.metadata_latency),
@@ -116,6 +124,9 @@ impl FilesystemProfile {
             if span > TimeSpan::LONGEST_WAIT {
                 return Err(bad(format!("{what}: at most 60s")));
             }
+        }
+        if profile.data.readahead.is_some_and(|bytes| bytes < 4096 || !bytes.is_multiple_of(4096)) {
+            return Err(bad("data.readahead: a multiple of 4096, in bytes".to_owned()));
         }
         Ok(profile)
     }
@@ -150,6 +161,21 @@ impl FilesystemProfile {
     /// How many metadata operations the server serves in a second; none if it takes no time.
     pub fn ops_per_second(&self) -> Option<u64> {
         1_000_000_000u64.checked_div(self.mds.service.nanos().0)
+    }
+
+    /// Nanoseconds that so many requests for page faults take beside their bytes, one after the
+    /// other: a fault's program waits for it.
+    pub fn fault_trips(&self, requests: u64) -> f64 {
+        let each = self.data.fault.map_or_else(|| self.latency(), TimeSpan::nanos);
+        requests as f64 * each.0 as f64
+    }
+
+    /// How much a client fetches around a page fault, in bytes.
+    pub fn readahead(&self) -> u64 {
+        /// What Linux reads ahead unless a filesystem asks for another (VM_READAHEAD_PAGES,
+        /// linux/mm.h; /sys/class/bdi/*/read_ahead_kb).
+        const USUAL: u64 = 128 << 10;
+        self.data.readahead.unwrap_or(USUAL)
     }
 
     /// Nanoseconds for which so many bytes keep the data server.

@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
+use recording::query::data::{self, DataAccess};
 use recording::{
     Event, Exec, Kind as CallKind, Mount, Nanos, Outcome, PathId, ProcessId, Recording,
 };
@@ -25,6 +26,10 @@ pub struct RecordedStart<'a> {
     pub(crate) steps: Vec<StartStep<'a>>,
     /// Computing after the last step.
     pub(crate) rest: Nanos,
+    /// What of mapped files on the shared filesystem is touched first.
+    pub touches: Vec<DataAccess>,
+    /// Whether that is read one after the other before it is touched, and not by its page faults.
+    pub(crate) reads_ahead: bool,
     /// Which paths count at any time.
     pub shared: SharedDirectories,
     /// Which paths count at each call.
@@ -54,6 +59,8 @@ pub(crate) struct StartStep<'a> {
     pub(crate) bytes: u64,
     /// Files of which they are the first.
     pub(crate) read: Vec<&'a [u8]>,
+    /// How many of [`RecordedStart::touches`] there are until the next call.
+    pub(crate) touched_to: usize,
 }
 
 /// Whether a call is made by one of the threads in which `becalm run` looks at what may have
@@ -109,6 +116,8 @@ impl<'a> RecordedStart<'a> {
             program: program(recording),
             steps: Vec::new(),
             rest: Nanos(0),
+            touches: Vec::new(),
+            reads_ahead: false,
             compute: ComputeSource::Recorded,
             metadata_ops: 0,
             elsewhere: 0,
@@ -143,7 +152,8 @@ impl<'a> RecordedStart<'a> {
     fn fill(&mut self, requests: &[(usize, PathRequest<'a>)], order: &[usize]) {
         let recording = self.recording;
         let gaps = compute::gaps(recording, order);
-        let data = fetched(recording, order, &self.shared_paths);
+        let mut data = fetched(recording, order, &self.shared_paths);
+        self.touches = touched(recording, order, &self.shared_paths, &mut data);
         let evidence = PathEvidence::of(requests.iter().map(|(_, request)| *request));
         let (mut think, mut done) = (0.0, 0);
         let mut counted = None;
@@ -171,6 +181,7 @@ impl<'a> RecordedStart<'a> {
                 request,
                 bytes: 0,
                 read,
+                touched_to: 0,
             });
             think = 0.0;
         }
@@ -183,6 +194,7 @@ impl<'a> RecordedStart<'a> {
         if let Some(step) = self.steps.last_mut() {
             step.bytes += fetched.iter().map(|data| data.bytes).sum::<u64>();
             step.read.extend(fetched.iter().filter_map(|data| data.begun));
+            step.touched_to = fetched.last().map_or(step.touched_to, |data| data.touched_to);
         }
     }
 
@@ -213,12 +225,18 @@ impl<'a> RecordedStart<'a> {
             bytes += step.bytes;
             read.extend_from_slice(&step.read);
             if let Some(last) = left.steps.last_mut() {
+                last.touched_to = step.touched_to;
                 last.bytes += std::mem::take(&mut bytes);
                 last.read.append(&mut read);
             }
         }
         left.rest += think;
         left
+    }
+
+    /// The same where all that is touched of mapped files is read before, one part after the other.
+    pub(crate) fn reading_ahead(&self) -> RecordedStart<'a> {
+        RecordedStart { reads_ahead: true, ..self.clone() }
     }
 
     /// How long a rank computes.
@@ -275,6 +293,8 @@ struct FetchedData<'a> {
     bytes: u64,
     /// The file, if nothing of it was fetched before.
     begun: Option<&'a [u8]>,
+    /// How many of the touches that count were made until the next call.
+    touched_to: usize,
 }
 
 /// How many bytes each read fetches to a node: what a process reads of a file beyond what any
@@ -306,12 +326,40 @@ fn fetched<'a>(
                 let begun = is_first.then(|| recording.path(path));
                 let bytes = own.saturating_sub(*there);
                 *there += bytes;
-                FetchedData { bytes, begun }
+                FetchedData { bytes, begun, touched_to: 0 }
             }
             _ => FetchedData::default(),
         }
     };
     order.iter().map(fetched).collect()
+}
+
+/// The touches of what the server itself has. Those of an image are bytes that its file is read
+/// for, as reads of it are.
+fn touched(
+    recording: &Recording,
+    order: &[usize],
+    shared: &SharedPaths,
+    data: &mut [FetchedData],
+) -> Vec<DataAccess> {
+    let mut touches = Vec::new();
+    let mut left = data::touches(recording).into_iter().peekable();
+    // What a process sees mounted is asked of its last call.
+    let mut last: FxHashMap<ProcessId, &Event> = FxHashMap::default();
+    for (place, event) in order.iter().map(|event| &recording.events[*event]).enumerate() {
+        last.insert(event.process, event);
+        let until = order.get(place + 1).map(|next| recording.events[*next].start);
+        while let Some(touch) = left.next_if(|touch| until.is_none_or(|until| touch.at < until)) {
+            let by = last.get(&touch.process).copied().unwrap_or(event);
+            match FileOrigin::of(recording, shared, by, recording.path(touch.path)) {
+                FileOrigin::Server => touches.push(touch),
+                FileOrigin::Image => data[place].bytes += touch.range.bytes,
+                FileOrigin::Node => {}
+            }
+        }
+        data[place].touched_to = touches.len();
+    }
+    touches
 }
 
 /// Where what is read comes from.

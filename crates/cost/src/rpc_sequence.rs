@@ -1,8 +1,11 @@
 //! Which RPCs a start takes: once a node, or once a rank.
 
+use std::ops::Add;
+
 use recording::Nanos;
 use serde::{Deserialize, Serialize};
 
+use crate::faulted::{FaultedData, Readahead};
 use crate::{ClientCache, FilesystemProfile, RecordedStart, RpcKind, ServerCache};
 
 /// What one of so many round trips at once takes of one: `becalm run` looks at what may have changed
@@ -10,6 +13,9 @@ use crate::{ClientCache, FilesystemProfile, RecordedStart, RpcKind, ServerCache}
 const AT_ONCE: f64 = 1.0 / LOOKS_AT_ONCE as f64;
 /// In so many threads `becalm run` looks at what may have changed.
 pub const LOOKS_AT_ONCE: u64 = 32;
+
+/// The number that stands for page faults where calls have theirs.
+pub(crate) const FAULTS: usize = usize::MAX;
 
 /// A stretch of a rank's start: it computes, then waits for RPCs, then reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -27,8 +33,17 @@ pub(crate) struct Stretch {
     pub(crate) beside: f64,
     /// Bytes that come to the node once.
     pub(crate) bytes: u64,
+    /// Those that page faults bring, likewise, in requests of their own.
+    pub(crate) faulted: FaultedData,
     /// Nanoseconds that a cold server's disk takes, once for all nodes.
     pub(crate) disk: f64,
+}
+
+impl Stretch {
+    /// Bytes that come to the node, whatever brings them.
+    pub(crate) fn fetched(&self) -> u64 {
+        self.bytes + self.faulted.bytes
+    }
 }
 
 /// The RPCs of one rank, the first on its node.
@@ -77,7 +92,13 @@ impl RpcSequence {
             // What a warm node has had before, a cold server has forgotten since.
             let server = ServerCache::new(profile);
             let latency = profile.latency().0 as f64 * pace;
-            RpcSequence::replay(start, (&mut node, server), &mut at, latency, fetches)
+            RpcSequence::replay(
+                start,
+                (&mut node, server),
+                &mut at,
+                latency,
+                (fetches, profile.readahead()),
+            )
         };
         let first = replay(true);
         // Data that was read stays on the node.
@@ -89,10 +110,11 @@ impl RpcSequence {
         (node, mut server): (&mut ClientCache, ServerCache),
         at: &mut f64,
         latency: f64,
-        fetches: bool,
+        (fetches, window): (bool, u64),
     ) -> RpcSequence {
         let mut sequence = RpcSequence { rest: start.rest.0 as f64, ..RpcSequence::default() };
         let mut think = 0.0;
+        let (mut ahead, mut touched) = (Readahead::new(window), 0);
         for step in &start.steps {
             let event = step.event;
             think += step.think.0 as f64;
@@ -103,7 +125,15 @@ impl RpcSequence {
                 let (cached, own) = if rpc.cached { (1, 0) } else { (0, 1) };
                 let disk = server.read_for_rpc(&rpc).0 as f64;
                 let beside = if rpc.cached && step.is_at_once { 1.0 - AT_ONCE } else { 0.0 };
-                sequence.list.push(Stretch { event, think, cached, own, beside, disk, bytes: 0 });
+                sequence.list.push(Stretch {
+                    event,
+                    think,
+                    cached,
+                    own,
+                    beside,
+                    disk,
+                    ..Stretch::default()
+                });
                 think = 0.0;
             });
             let waited = sequence.list[before..].iter().map(|stretch| 1.0 - stretch.beside);
@@ -112,6 +142,28 @@ impl RpcSequence {
                 let bytes = step.bytes;
                 let disk = step.read.iter().map(|file| server.read_for_data(file).0 as f64).sum();
                 sequence.list.push(Stretch { event, think, bytes, disk, ..Stretch::default() });
+                think = 0.0;
+            }
+            let touches = &start.touches[touched..step.touched_to.max(touched)];
+            touched = step.touched_to.max(touched);
+            if fetches && !touches.is_empty() {
+                let faults = touches.iter().map(|touch| ahead.touch(touch));
+                let mut faulted = faults.fold(FaultedData::default(), Add::add);
+                let mut bytes = 0;
+                if start.reads_ahead {
+                    bytes = touches.iter().map(|touch| touch.range.bytes).sum();
+                    faulted = FaultedData::default();
+                }
+                let disk = server.read_for_faults(faulted.requests);
+                let event = FAULTS;
+                sequence.list.push(Stretch {
+                    event,
+                    think,
+                    bytes,
+                    faulted,
+                    disk,
+                    ..Stretch::default()
+                });
                 think = 0.0;
             }
         }
@@ -131,6 +183,7 @@ impl RpcSequence {
                 own: sum.own + stretch.own,
                 beside: sum.beside + stretch.beside,
                 bytes: sum.bytes + stretch.bytes,
+                faulted: sum.faulted + stretch.faulted,
                 disk: sum.disk + stretch.disk,
             })
         };

@@ -53,6 +53,12 @@ impl ServerCache {
         if self.is_new(OnDisk::Data, path) { data_latency.nanos() } else { Nanos(0) }
     }
 
+    /// How many nanoseconds so many requests for page faults take, one after the other: each is for
+    /// another part of a file.
+    pub(crate) fn read_for_faults(&self, requests: u64) -> f64 {
+        self.disk.map_or(0.0, |disk| requests as f64 * disk.data_latency.nanos().0 as f64)
+    }
+
     fn is_new(&mut self, what: OnDisk, path: &[u8]) -> bool {
         self.known.insert((what, path.into()))
     }

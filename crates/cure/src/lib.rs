@@ -31,6 +31,7 @@ mod path;
 mod plan;
 mod prediction;
 mod python;
+mod read_ahead;
 mod repeat;
 mod walk;
 

@@ -15,7 +15,8 @@ use crate::loader::BoundFiles;
 use crate::machine::Machine;
 use crate::prediction::{CureEffect, CurePrediction, StartPredictor};
 use crate::{
-    configuration, files, fork, loader as loader_storm, locale, modules, path, python, repeat, walk,
+    configuration, files, fork, loader as loader_storm, locale, modules, path, python, read_ahead,
+    repeat, walk,
 };
 
 /// How cures are chosen.
@@ -254,5 +255,6 @@ fn cures(input: &PlanInput, finding: &Finding, bound: &BoundFiles) -> StormCures
         Storm::Walk => walk::cures(input, finding),
         Storm::Files => files::cures(input, finding),
         Storm::Configuration => configuration::cures(input, finding),
+        Storm::Data => read_ahead::cures(input, finding),
     }
 }

@@ -1,7 +1,9 @@
 //! What a run, and each part of it, waits for the filesystem, by the [cost] model.
 
-use cost::{CostModel, LeftOut, PredictedWait, Prediction, ProjectionError, RecordedStart};
-use recording::Recording;
+use cost::{
+    CostModel, FaultedData, LeftOut, PredictedWait, Prediction, ProjectionError, RecordedStart,
+};
+use recording::{PathId, Recording};
 
 use crate::findings::{OtherWait, WaitModel};
 use crate::survey::OpId;
@@ -22,6 +24,21 @@ pub(crate) struct RunWait {
     pub left_out: Option<LeftOut>,
     /// Seconds of the wait of one rank that are for data.
     pub data: f64,
+    /// What page faults have of it; none where there are none.
+    pub faults: Option<FaultWait>,
+}
+
+/// What page faults have of a run's wait.
+pub(crate) struct FaultWait {
+    /// What is fetched of each file, those with most requests first.
+    pub files: Vec<(PathId, FaultedData)>,
+    /// How long that is waited for.
+    pub wait: PredictedWait,
+    /// The same on other filesystems.
+    pub others: Vec<OtherWait>,
+    /// Seconds of it, of one rank, that are not waited for where the same is read before, one part
+    /// after the other.
+    pub avoidable: f64,
 }
 
 impl RunWait {
@@ -32,10 +49,11 @@ impl RunWait {
         let events = events.filter(|(_, event)| event.is_metadata()).map(|(number, _)| number);
         let prediction = options.model.predict(&start);
         let other = |model: &CostModel| (model.profile.name.clone(), model.predict(&start));
-        let others = options.other_models.iter().map(other).collect();
+        let others: Vec<_> = options.other_models.iter().map(other).collect();
         let refused = start.check().err();
         let profile = &options.model.profile;
-        let bytes = prediction.wait.bytes_read;
+        let faulted = prediction.of_faults();
+        let bytes = prediction.wait.bytes_read - faulted.bytes_read;
         let all = recording.metadata_operations();
         let is_felt = |left: &LeftOut| {
             threshold::would_be_felt(left.operations, all, profile.latency().seconds())
@@ -46,7 +64,9 @@ impl RunWait {
             // Where there are no operations, there is nothing to wait for.
             refused: refused.filter(|why| !matches!(why, ProjectionError::Nothing)),
             left_out: start.left_out().filter(is_felt),
-            data: (profile.transfer_time(bytes) + profile.transfer_trips(bytes)) / 1e9,
+            data: (profile.transfer_time(bytes) + profile.transfer_trips(bytes)) / 1e9
+                + faulted.one_rank,
+            faults: FaultWait::of(&start, options, &prediction, &others),
             prediction,
             others,
         }
@@ -75,6 +95,30 @@ impl RunWait {
             wait: ops.map_or(prediction.wait, |ops| prediction.of_events(events(ops))),
         };
         self.others.iter().map(part).collect()
+    }
+}
+
+impl FaultWait {
+    fn of(
+        start: &RecordedStart,
+        options: &ExplainOptions,
+        prediction: &Prediction,
+        others: &[(String, Prediction)],
+    ) -> Option<FaultWait> {
+        if start.touches.is_empty() {
+            return None;
+        }
+        let ahead = options.model.predict_reading_ahead(start);
+        let other = |(profile, prediction): &(String, Prediction)| OtherWait {
+            profile: profile.clone(),
+            wait: prediction.of_faults(),
+        };
+        Some(FaultWait {
+            files: ::cost::faulted_by_file(&start.touches, options.model.profile.readahead()),
+            wait: prediction.of_faults(),
+            others: others.iter().map(other).collect(),
+            avoidable: (prediction.wait.one_rank - ahead.one_rank).max(0.0),
+        })
     }
 }
 

@@ -44,9 +44,9 @@ pub use findings::{
 };
 pub use source_path::SourcePath;
 pub use storm::{
-    AllLists, ConfigurationSource, FilesSource, ForkSource, ImportsAround, LoaderSource,
-    LocaleSource, ModuleTool, ModulesSource, OneList, PathSource, PythonSource, RepeatReason,
-    RepeatSource, Storm, StormSource, SubcommandOps, WalkSource,
+    AllLists, ConfigurationSource, DataSource, FilesSource, ForkSource, ImportsAround,
+    LoaderSource, LocaleSource, ModuleTool, ModulesSource, OneList, PathSource, PythonSource,
+    RepeatReason, RepeatSource, Storm, StormSource, SubcommandOps, WalkSource,
 };
 pub use threshold::STARTS;
 pub use verdict::StartVerdict;
@@ -104,6 +104,7 @@ pub fn explain(recording: &Recording, options: &ExplainOptions) -> Findings {
             storms.push(finding);
         }
     }
+    storms.extend(faults(&survey, &wait, options));
     storms.sort_by(by_wait);
     let rest = causes(&survey, &wait);
     let totals = totals(&survey);
@@ -170,6 +171,19 @@ fn finding(
         other_waits,
         evidence: format!("becalm report {} --by {}", options.recording, case.evidence),
     }
+}
+
+/// What page faults fetch, if that is a storm.
+fn faults(survey: &OpSurvey, wait: &RunWait, options: &ExplainOptions) -> Option<Finding> {
+    let faults = wait.faults.as_ref()?;
+    let case = storm::data::detect(survey, faults)?;
+    let finding = Finding {
+        predicted_wait: faults.wait,
+        other_waits: faults.others.clone(),
+        avoidable_wait: faults.avoidable,
+        ..finding(survey, case, wait, options)
+    };
+    threshold::is_storm(finding.avoidable_wait, wait.whole().one_rank).then_some(finding)
 }
 
 /// The longest wait of all ranks first; where nobody waits, most operations.

@@ -64,7 +64,7 @@ pub fn block_only(signals: &libc::sigset_t) {
 }
 
 /// Holds signals back from the calling thread no longer.
-pub(crate) fn unblock(signals: &libc::sigset_t) {
+pub fn unblock(signals: &libc::sigset_t) {
     change_mask(libc::SIG_UNBLOCK, signals);
 }
 

@@ -16,11 +16,13 @@
 //! | `self_test` | the proof, at each opening, that events are right on this kernel |
 //! | `bpf`, `mapping` | bpf(2) and mmap(2) |
 //! | `probe` | its needs one by one, for `becalm doctor` |
+//! | `faults` | page faults of one thread, by perf_event_open(2): without privilege |
 //! | `arch` | what differs by processor |
 
 mod arch;
 mod assembler;
 mod bpf;
+mod faults;
 mod mapping;
 mod namespace;
 mod probe;
@@ -45,6 +47,7 @@ use program::{Maps, NUMBERS, OngoingCall, TapControl, TapRecord};
 use ring::Ring;
 
 pub use bpf::ProgramKind;
+pub use faults::{FaultRing, PageFault, hear_of_faults};
 pub use probe::{attach_to_every_call, load_smallest};
 
 /// A size for the ring that fits most: 4 MiB, 35,000 events.

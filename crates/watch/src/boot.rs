@@ -64,6 +64,8 @@ pub(crate) fn run(mut job: TracerStart<'_>) {
     let tapped = if tap { DescriptorTap::open(&tappable) } else { None };
     let shapes = CallShapes::new(extent);
     let shapes = if tapped.is_some() { shapes.without(&tappable) } else { shapes };
+    let page_faults = job.options.page_faults && job.instruments.starts.is_none();
+    let shapes = if page_faults { shapes.with_large_mappings() } else { shapes };
     let program = filter::build(&shapes);
     let prepare = || if filtered { filter::install(&program) } else { Ok(()) };
     let mut child = match launch::spawn(job.command, &job.mask, &prepare) {
@@ -197,7 +199,8 @@ fn begin(
     };
     let starts_only = instruments.starts.is_some();
     let header = host::header(&command.argv, options.all_syscalls && !starts_only, backend);
-    let header = Header { starts_only, ..header };
+    let page_faults = options.page_faults && !starts_only;
+    let header = Header { starts_only, page_faults, ..header };
     let writer = match empty(file).and_then(|sink| Writer::new(sink, &header)) {
         Ok(writer) => writer,
         Err(error) => {
@@ -221,7 +224,7 @@ fn begin(
     let observers = Observers(observer);
     #[rustfmt::skip]
     let parts = TracerParts {
-        log, reader, observers, tap, injector, binder, messages, outer_filter,
+        log, reader, observers, tap, injector, binder, messages, outer_filter, page_faults,
     };
     Some(Tracer::begin(parts, task, thread))
 }

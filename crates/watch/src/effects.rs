@@ -7,6 +7,7 @@ use recording::{Blind, Nanos, Outcome};
 
 use crate::arguments::Special;
 use crate::decode::{self, CallEntry};
+use crate::faults::MappedFile;
 use crate::files::proc_link;
 use crate::log::RecordingLog;
 use crate::task::{PendingCall, Task};
@@ -24,7 +25,7 @@ pub(crate) fn reported(
     let (start, end) = times;
     let pending = decode::without_stop(task, log, entry, start);
     if pending.shape.recorded {
-        log.call(pending.event(task, outcome, end));
+        log.call(pending.event(task, outcome, end), pending.range());
     }
     apply(task, log, &pending, outcome);
 }
@@ -105,12 +106,18 @@ fn succeeded(task: &mut Task, log: &mut RecordingLog, pending: &PendingCall, val
             }
             _ => {}
         },
-        Special::Map if pending.flags & PROT_EXEC != 0 => {
-            if let Some(file) = &pending.path {
-                log.mapped(&file.bytes);
-            }
+        Special::Map => {
             let file = pending.path.as_ref().map(|path| path.id);
-            task.space.borrow_mut().map(value as u64, args[1], file, false);
+            let start = value as u64;
+            let zero = pending.range().map_or(0, |range| range.offset).wrapping_sub(start);
+            let mapped = file.map(|path| MappedFile { path, zero });
+            task.mapped(log, pending.start, start, args[1], mapped);
+            if pending.flags & PROT_EXEC != 0 {
+                if let Some(file) = &pending.path {
+                    log.mapped(&file.bytes);
+                }
+                task.space.borrow_mut().map(start, args[1], file, false);
+            }
         }
         Special::Chdir | Special::Fchdir => task.directories.borrow_mut().cwd = None,
         Special::Root => {

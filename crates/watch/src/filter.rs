@@ -6,6 +6,7 @@
 use libc::{sock_filter, sock_fprog};
 
 use crate::arch;
+use crate::faults::LARGE;
 use crate::shape::{CallShapes, StopRule};
 
 /// The 16 bits that tell this filter's stops from those of a filter that the command installs.
@@ -14,6 +15,7 @@ pub(crate) const MARK: u32 = 0xbeca;
 const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
 const EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
 const AT_LEAST: u16 = (libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K) as u16;
+const ANY_BIT: u16 = (libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K) as u16;
 const ALWAYS: u16 = (libc::BPF_JMP | libc::BPF_JA) as u16;
 const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
 
@@ -82,7 +84,18 @@ fn search(edges: &[(u32, StopRule)]) -> Vec<sock_filter> {
 }
 
 fn leaf(answer: StopRule) -> Vec<sock_filter> {
+    const { assert!(LARGE <= u32::MAX as u64) };
     match answer {
+        StopRule::LargeMapping => vec![
+            step(LOAD, ARGUMENTS + 8 * 3, 0, 0),
+            step(ANY_BIT, libc::MAP_ANONYMOUS as u32, 5, 0),
+            step(LOAD, ARGUMENTS + 8 + 4, 0, 0),
+            step(EQUAL, 0, 0, 2),
+            step(LOAD, ARGUMENTS + 8, 0, 0),
+            step(AT_LEAST, LARGE as u32, 0, 1),
+            stop(),
+            allow(),
+        ],
         StopRule::Never => vec![allow()],
         StopRule::Always => vec![stop()],
         StopRule::IfArgument(which, value) => {

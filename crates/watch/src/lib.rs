@@ -15,7 +15,8 @@
 //! | `shape` | what each call's arguments mean; `filter`: which calls stop |
 //! | `reader`, `decode` | which call a thread is at; its paths, descriptors, flags |
 //! | `effects` | what a call changed: descriptors, directories, mappings |
-//! | `files`, `space` | descriptors and directories; mappings |
+//! | `files`, `space`, `spans` | descriptors and directories; mappings |
+//! | `faults` | page faults of processes that map much of a file |
 //! | `program` | what a process becomes at an exec |
 //! | `descriptor_tap` | descriptor calls that an eBPF program reports, where it is allowed |
 //! | `inject`, `clock` | delays after calls |
@@ -36,6 +37,7 @@ mod decode;
 mod descriptor_tap;
 mod effects;
 mod ending;
+mod faults;
 mod files;
 mod filter;
 mod host;
@@ -53,6 +55,7 @@ mod session;
 mod shape;
 mod signals;
 mod space;
+mod spans;
 mod table;
 mod task;
 mod tracer;
@@ -88,6 +91,8 @@ pub struct RecorderOptions {
     /// Have an eBPF program report descriptor calls, where that is allowed, instead of stopping
     /// at them.
     pub tap: bool,
+    /// Watch page faults on mapped files, where the kernel allows it.
+    pub page_faults: bool,
     /// Read calls from registers, as on a kernel before 5.3, which does not say what they are.
     pub old_kernel: bool,
     /// Reads what a mapped ELF file says of its search; called after the run.
@@ -101,6 +106,7 @@ impl Default for RecorderOptions {
             all_syscalls: false,
             bind: true,
             tap: true,
+            page_faults: true,
             old_kernel: false,
             read_image: |_| None,
         }

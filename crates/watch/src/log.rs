@@ -9,8 +9,10 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use recording::{
-    Blind, Event, MappedElf, MountChange, Nanos, PathId, Record, RecordingSummary, Writer,
+    Blind, Event, FileRange, MappedElf, MountChange, Nanos, PathId, ProcessId, Record,
+    RecordingSummary, Touch, Writer,
 };
+use rustc_hash::FxHashSet;
 
 use crate::files::FullPath;
 use crate::mounts::KnownMounts;
@@ -23,6 +25,8 @@ pub type ReadImage = fn(&Path) -> Option<MappedElf>;
 pub(crate) struct RecordingLog {
     writer: Writer,
     origin: Instant,
+    /// What CLOCK_MONOTONIC showed then.
+    origin_clock: u64,
     read_image: ReadImage,
     /// Files that instructions were mapped from.
     mapped: HashSet<Vec<u8>>,
@@ -30,6 +34,10 @@ pub(crate) struct RecordingLog {
     /// The blind spots recorded so far.
     blinds: Vec<Blind>,
     mounts: KnownMounts,
+    /// The parts of files that were touched.
+    touched: FxHashSet<(PathId, u64)>,
+    /// Page faults that were not told.
+    faults_lost: u64,
 }
 
 /// A thread that reads mapped ELF files beside the run: they were just opened, so that it asks
@@ -58,11 +66,14 @@ impl RecordingLog {
         RecordingLog {
             writer,
             origin,
+            origin_clock: crate::clock::now().0.saturating_sub(origin.elapsed().as_nanos() as u64),
             read_image,
             mapped: HashSet::new(),
             reading: None,
             blinds: Vec::new(),
             mounts: KnownMounts::new(),
+            touched: FxHashSet::default(),
+            faults_lost: 0,
         }
     }
 
@@ -78,8 +89,33 @@ impl RecordingLog {
         FullPath { id: self.writer.path(bytes), bytes: bytes.into() }
     }
 
-    pub fn call(&mut self, event: Event) {
+    /// Records a call, with the part of its file that it says it is about.
+    pub fn call(&mut self, event: Event, range: Option<FileRange>) {
         self.writer.call(event);
+        if let Some(range) = range {
+            self.writer.record(&Record::Range(range));
+        }
+    }
+
+    /// What CLOCK_MONOTONIC shows at a moment of the recording, in nanoseconds.
+    pub fn clock_at(&self, moment: Nanos) -> u64 {
+        self.origin_clock.saturating_add(moment.0)
+    }
+
+    /// Records that a page of a file was touched (at a moment of CLOCK_MONOTONIC), if nothing of
+    /// its part was before, by whomever.
+    pub fn touched(&mut self, by: (ProcessId, u32), path: PathId, offset: u64, clock: u64) {
+        let (process, thread) = by;
+        let at = Nanos(clock.saturating_sub(self.origin_clock));
+        let touch = Touch { process, thread, path, offset, at };
+        if self.touched.insert((path, touch.part())) {
+            self.writer.touch(touch);
+        }
+    }
+
+    /// Notes page faults that were not told.
+    pub fn faults_lost(&mut self, faults: u64) {
+        self.faults_lost += faults;
     }
 
     pub fn record(&mut self, record: &Record) {
@@ -125,6 +161,9 @@ impl RecordingLog {
 
     /// Records what the mapped files say of their search, and hands all to the disk.
     pub fn settle(&mut self) {
+        if self.faults_lost > 0 {
+            self.blind(Blind::FaultsLost { faults: self.faults_lost });
+        }
         if let Some(ImageReading { files, thread }) = self.reading.take() {
             drop(files);
             let mut images = thread.join().unwrap_or_default();

@@ -14,6 +14,8 @@ pub(crate) enum StopRule {
     Always,
     /// If the low half of this argument has this value.
     IfArgument(u8, u32),
+    /// If it maps much of a file: an mmap(2) of [`crate::faults::LARGE`] bytes or more.
+    LargeMapping,
 }
 
 /// How much of a run is recorded.
@@ -79,6 +81,19 @@ impl CallShapes {
     pub fn without(mut self, tapped: &[u16]) -> CallShapes {
         for table in self.tables.iter_mut().filter(|table| table.abi == arch::NATIVE) {
             table.stops.retain(|(number, _)| !tapped.contains(number));
+        }
+        self
+    }
+
+    /// Has native mappings of much of a file stop, whoever reports them: page faults are watched
+    /// from then on.
+    pub fn with_large_mappings(mut self) -> CallShapes {
+        for table in self.tables.iter_mut().filter(|table| table.abi == arch::NATIVE) {
+            let mmap = Call::all(table.abi).find(|call| call.known_name() == Some("mmap"));
+            let Some(number) = mmap.map(Call::number) else { continue };
+            if let Err(place) = table.stops.binary_search_by_key(&number, |(number, _)| *number) {
+                table.stops.insert(place, (number, StopRule::LargeMapping));
+            }
         }
         self
     }

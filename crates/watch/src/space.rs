@@ -3,11 +3,12 @@
 
 use recording::{PathId, Phase};
 
+use crate::faults::MappedFile;
+use crate::spans::Spans;
+
 /// A mapped range of instructions.
 #[derive(Clone, Copy, Debug)]
 struct MappedCode {
-    start: u64,
-    end: u64,
     /// The file; none for memory that the program filled itself.
     file: Option<PathId>,
     /// Whether it is the dynamic loader's.
@@ -17,7 +18,9 @@ struct MappedCode {
 /// The executable mappings of an address space, as far as they matter here.
 #[derive(Clone, Debug)]
 pub(crate) struct AddressSpace {
-    code: Vec<MappedCode>,
+    code: Spans<MappedCode>,
+    /// Where files are mapped, once page faults are watched.
+    pub files: Option<Spans<Option<MappedFile>>>,
     pub phase: Phase,
     /// musl's loader is its C library: its instructions do not tell the loader from the
     /// program, so they count as the loader's only until the program begins.
@@ -26,7 +29,7 @@ pub(crate) struct AddressSpace {
 
 impl Default for AddressSpace {
     fn default() -> AddressSpace {
-        AddressSpace { code: Vec::new(), phase: Phase::Running, loader_is_libc: false }
+        AddressSpace::new(false, false)
     }
 }
 
@@ -41,34 +44,17 @@ impl AddressSpace {
     /// The address space of a program that has just been executed.
     pub fn new(has_loader: bool, loader_is_libc: bool) -> AddressSpace {
         let phase = if has_loader { Phase::Loading } else { Phase::Running };
-        AddressSpace { code: Vec::new(), phase, loader_is_libc }
+        AddressSpace { code: Spans::default(), files: None, phase, loader_is_libc }
     }
 
     /// Adds a mapping, in the place of what it covers.
     pub fn map(&mut self, start: u64, length: u64, file: Option<PathId>, loader: bool) {
-        let end = start.saturating_add(length);
-        if start == end {
-            return;
-        }
-        let first = self.code.partition_point(|code| code.end <= start);
-        let last = self.code.partition_point(|code| code.start < end);
-        let mut put = Vec::with_capacity(3);
-        if let Some(before) = self.code.get(first).filter(|code| code.start < start) {
-            put.push(MappedCode { end: start, ..*before });
-        }
-        put.push(MappedCode { start, end, file, loader });
-        if last > first
-            && let Some(after) = self.code.get(last - 1).filter(|code| code.end > end)
-        {
-            put.push(MappedCode { start: end, ..*after });
-        }
-        self.code.splice(first..last.max(first), put);
+        self.code.put(start, length, MappedCode { file, loader });
     }
 
     /// Where an instruction lies. The first one outside the loader begins the program.
     pub fn site(&mut self, ip: u64) -> CallSite {
-        let at = self.code.partition_point(|code| code.end <= ip);
-        let Some(code) = self.code.get(at).filter(|code| code.start <= ip) else {
+        let Some(code) = self.code.at(ip) else {
             return CallSite { file: None, in_loader: false };
         };
         if !code.loader {

@@ -41,6 +41,11 @@ impl ProcessTable {
         self.tasks.get_mut(&tid)
     }
 
+    /// All threads, in no order.
+    pub fn tasks_mut(&mut self) -> impl Iterator<Item = &mut Task> {
+        self.tasks.values_mut()
+    }
+
     pub fn process(&self, pid: i32) -> Option<&TracedProcess> {
         self.processes.get(&pid)
     }

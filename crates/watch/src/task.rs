@@ -3,7 +3,8 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use recording::{Abi, ByteUnits, Call, Micros, Nanos, Outcome, Phase, ProcessId, Usage};
+use recording::{Abi, ByteUnits, Call, FileRange, Micros, Nanos, Outcome, Phase, ProcessId, Usage};
+use tap::FaultRing;
 
 use crate::arguments::CallShape;
 use crate::decode::CallEntry;
@@ -32,6 +33,8 @@ pub(crate) struct Task {
     pub asleep: bool,
     /// Between a call's two stops, where every call stops.
     pub inside: bool,
+    /// Its page faults, where they are watched.
+    pub faults: Option<FaultRing>,
 }
 
 impl Task {
@@ -50,6 +53,7 @@ impl Task {
             broken_off: None,
             asleep: false,
             inside: false,
+            faults: None,
         }
     }
 
@@ -120,6 +124,24 @@ impl PendingCall {
             by_descriptor: false,
             clone_flags: 0,
         }
+    }
+
+    /// Which part of its file it is about, if it says so itself: mmap(2), pread(2).
+    pub fn range(&self) -> Option<FileRange> {
+        self.path.as_ref()?;
+        let args = &self.args;
+        // Where registers have 32 bits, a place in a file takes two of them.
+        let narrow = self.call.abi() == Abi::I386;
+        let place = if narrow { args[3] | args[4] << 32 } else { args[3] };
+        let (offset, bytes) = match self.call.known_name()? {
+            "mmap" if !narrow => (args[5], args[1]),
+            "mmap2" => (args[5] << 12, args[1]),
+            "pread64" => (place, args[2]),
+            // How much is asked for is in the process's memory.
+            "preadv" | "preadv2" => (place, 0),
+            _ => return None,
+        };
+        Some(FileRange { offset, bytes })
     }
 
     pub fn event(&self, task: &Task, outcome: Outcome, end: Nanos) -> recording::Event {

@@ -8,6 +8,7 @@
 //! sources in [`StormSource`], its detector in [`DETECTORS`].
 
 mod configuration;
+pub(crate) mod data;
 mod dlopen;
 mod files;
 mod fork;
@@ -27,6 +28,7 @@ use serde::{Deserialize, Serialize};
 use crate::survey::{OpId, OpSurvey};
 
 pub use configuration::ConfigurationSource;
+pub use data::DataSource;
 pub use files::FilesSource;
 pub use fork::ForkSource;
 pub use loader::{AllLists, LoaderSource, OneList};
@@ -64,6 +66,8 @@ pub enum Storm {
     Files,
     /// Configuration looked for in many places.
     Configuration,
+    /// Mapped files fetched page by page.
+    Data,
 }
 
 impl Storm {
@@ -81,6 +85,7 @@ impl Storm {
             Storm::Walk => "directory walk",
             Storm::Files => "many files",
             Storm::Configuration => "configuration",
+            Storm::Data => "page faults",
         }
     }
 }
@@ -109,6 +114,8 @@ pub enum StormSource {
     Files(FilesSource),
     /// Of configuration.
     Configuration(ConfigurationSource),
+    /// Of page faults.
+    Data(DataSource),
 }
 
 impl StormSource {
@@ -126,6 +133,7 @@ impl StormSource {
             StormSource::Walk(source) => source.sentence(),
             StormSource::Files(source) => source.sentence(),
             StormSource::Configuration(source) => source.sentence(),
+            StormSource::Data(source) => source.sentence(),
         }
     }
 }
@@ -167,6 +175,8 @@ pub(crate) type StormDetector = fn(&OpSurvey) -> Option<DetectedStorm>;
 ///    the files.
 /// 6. Walks, before what only the path tells: a walk comes by locale directories too.
 /// 7. What is left: locales and configuration, by their paths, and repeats.
+///
+/// What page faults fetch is nobody's operation: [`data`] claims none, and comes beside these.
 pub(crate) const DETECTORS: &[StormDetector] = &[
     path::detect,
     fork::detect,

@@ -8,7 +8,7 @@ mod positions;
 
 use std::collections::{BTreeMap, HashMap};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{FileRange, Kind, Nanos, Outcome, PathId, ProcessId, Recording, Touch};
 use positions::Positions;
@@ -40,10 +40,13 @@ pub struct DataAccess {
     pub first: u64,
     /// The read's number in [`Recording::events`].
     pub event: Option<usize>,
+    /// Where the file ends, as far as its mappings say: of a touch; otherwise, and where none does,
+    /// the largest number.
+    pub file_end: u64,
 }
 
 /// Whether a file's parts were used one after the other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DataOrder {
     /// Most uses begin where the one before them ended, or a little after.
@@ -84,23 +87,34 @@ pub struct DataRun {
     pub at: Nanos,
 }
 
-/// All uses of files' data, in the order of time.
-pub fn accesses(recording: &Recording) -> Vec<DataAccess> {
+/// What was touched of mapped files, in the order of time.
+pub fn touches(recording: &Recording) -> Vec<DataAccess> {
+    if recording.touches.is_empty() {
+        return Vec::new();
+    }
     let ends = mapped_ends(recording);
     let touched = recording.touches.iter().map(|touch| {
         let offset = touch.part() * Touch::AROUND;
-        let end = ends.get(&touch.path).copied().unwrap_or(u64::MAX);
+        let file_end = ends.get(&touch.path).copied().unwrap_or(u64::MAX);
         DataAccess {
             at: touch.at,
             process: touch.process,
             path: touch.path,
-            range: FileRange { offset, bytes: Touch::AROUND.min(end.saturating_sub(offset)) },
+            range: FileRange { offset, bytes: Touch::AROUND.min(file_end.saturating_sub(offset)) },
             how: DataUse::Touched,
             first: touch.offset,
             event: None,
+            file_end,
         }
     });
     let mut all: Vec<DataAccess> = touched.collect();
+    all.sort_by_key(|access| access.at);
+    all
+}
+
+/// All uses of files' data, in the order of time.
+pub fn accesses(recording: &Recording) -> Vec<DataAccess> {
+    let mut all = touches(recording);
     let mut positions = Positions::default();
     for (number, event) in recording.events.iter().enumerate() {
         let offset = positions.take_in(event, recording.ranges.get(&number));
@@ -115,6 +129,7 @@ pub fn accesses(recording: &Recording) -> Vec<DataAccess> {
                 how: DataUse::Read,
                 first: offset,
                 event: Some(number),
+                file_end: u64::MAX,
             });
         }
     }
@@ -195,6 +210,12 @@ impl Ranges {
     /// How many bytes they are.
     pub fn bytes(&self) -> u64 {
         self.parts.iter().map(|(begin, end)| end - begin).sum()
+    }
+
+    /// Whether a byte is in one of them.
+    pub fn has(&self, offset: u64) -> bool {
+        let before = self.parts.range(..=offset).next_back();
+        before.is_some_and(|(_, end)| offset < *end)
     }
 
     /// Takes in a part, and says what of it is new.

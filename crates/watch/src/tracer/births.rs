@@ -17,7 +17,7 @@ use crate::ptrace::{StoppedThread, ThreadEnd, TraceError};
 use crate::space::AddressSpace;
 use crate::table::kind_of_birth;
 use crate::task::Task;
-use crate::{arch, signals};
+use crate::{arch, faults, signals};
 
 impl Tracer {
     /// Takes in the command itself, which stands at its exec.
@@ -52,6 +52,7 @@ impl Tracer {
                 let (process, thread) = (task.process, tid.unsigned_abs());
                 self.log.record(&Record::Thread { process, thread, at });
                 self.table.add_thread(task);
+                self.watch_faults_of_thread(tid);
             }
             Some(how) => {
                 let parent_id =
@@ -99,12 +100,17 @@ impl Tracer {
         self.log.mapped(&image);
         let loader = program.loader.as_deref().map(|loader| self.log.path(loader));
         let cwd = proc_link(tid, "cwd").unwrap_or_else(|| b"/".to_vec());
+        let large = program.code.iter().map(|(_, length)| length).sum::<u64>() >= faults::LARGE;
         let Some(task) = self.table.task_mut(tid) else { return Ok(()) };
         let files = task.files.borrow().after_exec();
         task.files = Rc::new(RefCell::new(files));
         task.space = Rc::new(RefCell::new(space_of(&program, image_id, loader)));
         let pending = task.pending.as_ref().and_then(|pending| pending.path.as_ref());
         let path = pending.map_or(image_id, |path| path.id);
+        match large && self.page_faults {
+            true => task.watch_faults(&mut self.log),
+            false => task.faults = None,
+        }
         let (process, pid) = (task.process, task.group);
         let executed =
             Executed { image: &image, bias: program.bias, argv: &program.argv, cwd: &cwd, wide };

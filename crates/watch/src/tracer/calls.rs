@@ -9,7 +9,7 @@ use crate::inject::Delay;
 use crate::ptrace::{StoppedThread, TraceError};
 use crate::reader::StoppedCall;
 use crate::task::PendingCall;
-use crate::{clock, effects, memory};
+use crate::{clock, effects, faults, memory};
 
 /// The flag of a child that nobody traces.
 const UNTRACED: u64 = libc::CLONE_UNTRACED as u64;
@@ -30,6 +30,9 @@ impl Tracer {
     ) -> Result<Next, TraceError> {
         match self.reader.call(thread, entry)? {
             StoppedCall::Entry(entry) => {
+                if self.page_faults && faults::maps_much(&entry) {
+                    self.watch_faults(thread.tid());
+                }
                 if entry.shape.recorded || entry.shape.special != Special::None {
                     self.enter(thread, &entry)?;
                 }
@@ -100,7 +103,7 @@ impl Tracer {
             let injector = self.injector.as_mut();
             delay = injector.and_then(|it| it.decide(&event, &pending, clock::now()));
             if delay.is_none() {
-                self.log.call(event);
+                self.log.call(event, pending.range());
             }
         }
         effects::apply(task, &mut self.log, &pending, outcome);

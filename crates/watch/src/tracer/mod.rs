@@ -4,10 +4,12 @@
 //! |---|---|
 //! | `mod` | the parts, the loop, and how a stopped thread goes on |
 //! | `calls` | stops before and after calls |
+//! | `touches` | page faults |
 //! | `births` | births, execs and ends of threads and processes |
 
 mod births;
 mod calls;
+mod touches;
 
 use std::collections::VecDeque;
 use std::io;
@@ -47,6 +49,8 @@ pub(crate) struct TracerParts {
     pub messages: Messages,
     /// Whether becalm itself runs under a filter.
     pub outer_filter: bool,
+    /// Whether page faults are watched.
+    pub page_faults: bool,
 }
 
 /// Follows the command and all it starts.
@@ -65,6 +69,7 @@ pub(crate) struct Tracer {
     looked: Nanos,
     /// The command's process.
     main: i32,
+    page_faults: bool,
 }
 
 /// What becomes of a stopped thread.
@@ -81,13 +86,14 @@ impl Tracer {
     /// Begins with the command, which stands at its exec.
     pub fn begin(parts: TracerParts, task: Task, thread: StoppedThread) -> Tracer {
         let TracerParts { log, reader, observers, tap, injector, binder, messages, .. } = parts;
-        let outer_filter = parts.outer_filter;
+        let (outer_filter, page_faults) = (parts.outer_filter, parts.page_faults);
         let main = thread.tid();
         let (table, early) = (ProcessTable::default(), FxHashMap::default());
         let looked = Nanos(0);
         #[rustfmt::skip]
         let mut tracer = Tracer {
             table, log, reader, observers, tap, injector, binder, messages, early, looked, main,
+            page_faults,
         };
         tracer.adopt_main(task);
         if outer_filter {
@@ -118,7 +124,7 @@ impl Tracer {
         loop {
             match self.wait()? {
                 Waited::Change(change) => self.take_in(change),
-                Waited::Nothing => {}
+                Waited::Nothing => self.take_all_faults(),
                 Waited::Nobody => return Ok(()),
             }
             served += 1;
@@ -178,7 +184,7 @@ impl Tracer {
 
     fn record_delayed(&mut self, event: Event) {
         let took = Nanos(self.log.now().0.saturating_sub(event.start.0));
-        self.log.call(Event { took, ..event });
+        self.log.call(Event { took, ..event }, None);
     }
 
     /// Takes in what has happened to a thread, and decides how it goes on.
@@ -189,6 +195,7 @@ impl Tracer {
             tap.broke_off(&change, TapSink { table, log, shapes });
         }
         let tid = change.tid();
+        self.take_faults(tid);
         if !self.table.hears_of(tid) {
             self.early.entry(tid).or_default().push_back(change);
             self.adopt_orphans();

@@ -1,0 +1,49 @@
+//! What lies where in an address space: ranges that do not overlap, each of which something is
+//! known of.
+
+/// A range of addresses.
+#[derive(Clone, Copy, Debug)]
+struct Span<T> {
+    start: u64,
+    end: u64,
+    of: T,
+}
+
+/// Ranges by address.
+#[derive(Clone, Debug)]
+pub(crate) struct Spans<T>(Vec<Span<T>>);
+
+impl<T> Default for Spans<T> {
+    fn default() -> Spans<T> {
+        Spans(Vec::new())
+    }
+}
+
+impl<T: Copy> Spans<T> {
+    /// Puts a range in the place of what it covers.
+    pub fn put(&mut self, start: u64, length: u64, of: T) {
+        let end = start.saturating_add(length);
+        if start == end {
+            return;
+        }
+        let first = self.0.partition_point(|span| span.end <= start);
+        let last = self.0.partition_point(|span| span.start < end);
+        let mut put = Vec::with_capacity(3);
+        if let Some(before) = self.0.get(first).filter(|span| span.start < start) {
+            put.push(Span { end: start, ..*before });
+        }
+        put.push(Span { start, end, of });
+        if last > first
+            && let Some(after) = self.0.get(last - 1).filter(|span| span.end > end)
+        {
+            put.push(Span { start: end, ..*after });
+        }
+        self.0.splice(first..last.max(first), put);
+    }
+
+    /// What is known of an address.
+    pub fn at(&self, address: u64) -> Option<T> {
+        let at = self.0.partition_point(|span| span.end <= address);
+        self.0.get(at).filter(|span| span.start <= address).map(|span| span.of)
+    }
+}
