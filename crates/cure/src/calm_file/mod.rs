@@ -344,9 +344,11 @@ mod tests {
         for wrong in ["", "\0", "a = [", "#!/bin/sh\necho", "\u{7f}ELF", "command = 1"] {
             assert!(said(wrong).contains("is no calm file"), "{wrong}: {}", said(wrong));
         }
-        let again = text.split_once("[[shown]]").unwrap().1.split("[[").next().unwrap();
+        let again = text.split_once("[[shown]]").unwrap().1.split("\n\n").next().unwrap();
         let why = said(&format!("{text}\n[[shown]]{again}"));
         assert!(why.contains("is shown twice"), "{why}");
+        let why = changed("[0, 1048576,", "[7, 1048576,");
+        assert!(why.contains("there is no file of number 7"), "{why}");
         let why = changed("command = [", "command = [] # ");
         assert!(why.contains("no command") || why.contains("a.calm:"), "{why}");
     }
