@@ -1,5 +1,6 @@
 //! A cure, as data. docs/schema/becalm.check.md describes the JSON.
 
+use ahead::ReadAheadList;
 use explain::{SourcePath, Storm};
 use recording::Name;
 use serde::Serialize;
@@ -90,6 +91,16 @@ pub enum CureChange {
         /// What to write in its place.
         write: String,
     },
+    /// What the start touches is read while the command starts.
+    ReadAhead {
+        /// How many files.
+        files: u64,
+        /// How many bytes of them.
+        bytes: u64,
+        /// Which parts, in which order.
+        #[serde(skip)]
+        list: ReadAheadList,
+    },
     /// Files are stored as one.
     PackFiles {
         /// The directory that they lie below.
@@ -138,6 +149,7 @@ impl CureChange {
                 | CureChange::MountImage { .. }
                 | CureChange::RunBuiltins { .. }
                 | CureChange::SetVariable { .. }
+                | CureChange::ReadAhead { .. }
         )
     }
 }

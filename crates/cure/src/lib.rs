@@ -32,6 +32,7 @@ mod path;
 mod plan;
 mod prediction;
 mod python;
+mod read_ahead;
 mod repeat;
 mod search_list;
 mod search_value;

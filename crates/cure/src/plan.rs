@@ -15,8 +15,8 @@ use crate::loader::BoundFiles;
 use crate::machine::Machine;
 use crate::prediction::{CureEffect, CurePrediction, StartPredictor};
 use crate::{
-    configuration, files, fork, loader as loader_storm, locale, modules, path, python, repeat,
-    search_list, walk,
+    configuration, files, fork, loader as loader_storm, locale, modules, path, python, read_ahead,
+    repeat, search_list, walk,
 };
 
 /// How cures are chosen.
@@ -263,7 +263,6 @@ fn cures(input: &PlanInput, finding: &Finding, bound: &BoundFiles) -> StormCures
         Storm::Walk => walk::cures(input, finding),
         Storm::Files => files::cures(input, finding),
         Storm::Configuration => configuration::cures(input, finding),
-        // What is read ahead is nothing that a plan chooses: it is what the start touches.
-        Storm::Data => StormCures::default(),
+        Storm::Data => read_ahead::cures(input, finding),
     }
 }

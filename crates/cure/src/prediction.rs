@@ -47,8 +47,9 @@ impl CurePrediction {
         let (before, after) = (seconds(&self.before), seconds(&self.after));
         let is_felt = self.spared() * ONE_IN >= self.before.metadata_ops
             || (before - after) * ONE_IN as f64 >= before;
-        let costs_more = self.after.metadata_ops >= self.before.metadata_ops || after > before;
-        is_felt && !costs_more
+        let costs_more = self.after.metadata_ops > self.before.metadata_ops || after > before;
+        let is_less = self.spared() > 0 || after < before;
+        is_felt && is_less && !costs_more
     }
 
     /// The same in words: why it is not worth it.
@@ -72,7 +73,7 @@ pub(crate) fn operations(number: u64) -> String {
 }
 
 /// What a cure takes from a recorded start, and adds to it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct CureEffect {
     /// Numbers in [`Recording::events`]: these calls are no longer made, or served by the node.
     pub taken: HashSet<usize>,
@@ -80,6 +81,8 @@ pub(crate) struct CureEffect {
     pub added: u64,
     /// Names that becalm looks at on the shared filesystem, once a node.
     pub looked_at: u64,
+    /// Seconds that each rank waits less for data, though it makes all its calls.
+    pub waits_less: f64,
 }
 
 impl CureEffect {
@@ -92,6 +95,7 @@ impl CureEffect {
         self.taken.extend(&other.taken);
         self.added += other.added;
         self.looked_at += other.looked_at;
+        self.waits_less += other.waits_less;
     }
 }
 
@@ -147,8 +151,8 @@ impl<'r> StartPredictor<'r> {
         let queued = profile.ops_per_second().map_or(0.0, |rate| all / rate as f64);
         PredictedWait {
             rpcs: wait.rpcs + rpcs,
-            one_rank: wait.one_rank + alone,
-            all_ranks: wait.all_ranks + alone.max(queued),
+            one_rank: (wait.one_rank + alone - effect.waits_less).max(0.0),
+            all_ranks: (wait.all_ranks + alone.max(queued) - effect.waits_less).max(0.0),
             ..wait
         }
     }
