@@ -3,6 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use proc::ProcessorTime;
 use recording::{Event, Kind, LetGo, LetGoReason, Nanos, Outcome, PathId};
 
 use crate::clock;
@@ -50,10 +51,12 @@ pub(crate) struct StartWatch {
     pub mpi: MpiInits,
     /// The highest number of a path that was asked for: a higher one is new.
     highest: Option<PathId>,
-    /// When something new was last opened or asked for.
+    /// When something new was last opened or asked for, or a process was last born.
     new_at: Nanos,
     /// How many pages had been read from disks by all processes, where it was looked since.
     faults: Option<u64>,
+    /// When it was looked last how long processors were used and waited for, and what was seen.
+    processors: Option<(Nanos, ProcessorTime)>,
     /// Reads and writes of files since anything else was asked of filesystems.
     streamed: u32,
     over: Option<LetGoReason>,
@@ -65,12 +68,23 @@ pub(crate) struct Waiting {
     pub in_call_since: Option<Nanos>,
     /// How many pages all processes have had read from disks (`majflt`, proc_pid_stat(5)).
     pub faults: u64,
+    /// Of all threads.
+    pub processors: ProcessorTime,
 }
 
 impl StartWatch {
     pub fn new(until: Vec<Until>, now: Nanos) -> StartWatch {
         let mpi = MpiInits::default();
-        StartWatch { until, mpi, highest: None, new_at: now, faults: None, streamed: 0, over: None }
+        StartWatch {
+            until,
+            mpi,
+            highest: None,
+            new_at: now,
+            faults: None,
+            processors: None,
+            streamed: 0,
+            over: None,
+        }
     }
 
     /// The same, in the tracer's process, which from now on hears of the front and of time.
@@ -97,6 +111,11 @@ impl StartWatch {
                 self.end(LetGoReason::Open { path: String::from_utf8_lossy(path).into_owned() });
             }
         }
+    }
+
+    /// A process was born: a script that only forks opens the same files over and over.
+    pub fn born(&mut self, now: Nanos) {
+        self.something_new(now);
     }
 
     /// A process has become a program: of this path, or as it is called by its first argument.
@@ -130,6 +149,18 @@ impl StartWatch {
     fn something_new(&mut self, at: Nanos) {
         self.new_at = self.new_at.max(at);
         self.faults = None;
+        self.processors = None;
+    }
+
+    /// Time in which others had the processors is not counted: what was waited for them beyond
+    /// what was used of them. A program that computes uses about as much as it waits, or more.
+    fn leave_out_waits(&mut self, now: Nanos, processors: ProcessorTime) {
+        if let Some((looked, before)) = self.processors.replace((now, processors)) {
+            let waited = processors.waited.saturating_sub(before.waited);
+            let used = processors.used.saturating_sub(before.used);
+            let passed = now.0.saturating_sub(looked.0);
+            self.new_at.0 += (waited.saturating_sub(used).as_nanos() as u64).min(passed);
+        }
     }
 
     fn end(&mut self, why: LetGoReason) {
@@ -199,6 +230,8 @@ impl StartWatch {
         if waiting.in_call_since.is_some_and(in_call) {
             return self.something_new(now);
         }
+        self.leave_out_waits(now, waiting.processors);
+        let quiet = now.0.saturating_sub(self.new_at.0);
         match self.faults {
             None => self.faults = Some(waiting.faults),
             Some(before) if waiting.faults > before => self.something_new(now),

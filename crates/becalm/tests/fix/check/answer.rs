@@ -206,7 +206,7 @@ fn what_cannot_be_checked_is_one_line_and_the_documented_status() {
 #[test]
 fn an_answer_that_finds_no_room_leaves_nothing_and_the_commands_status() {
     let scene = Scene::new();
-    let line = format!("ulimit -f 1; {BECALM} check --json=q.json -- sh -c 'exit 3'");
+    let line = format!("ulimit -f 2; {BECALM} check --json=q.json -- sh -c 'exit 3'");
     let ran = run(Command::new("sh").args(["-c", &line]).current_dir(scene.directory()));
     assert_eq!(ran.code(), 3, "{}", ran.err());
     // Nor does the recording find any: another line says that.
