@@ -9,7 +9,7 @@ use testkit::schema::Schema;
 use testkit::seen::marks;
 use testkit::{Live, Scene, run, trap};
 
-use crate::{BECALM, attach, attached, is_free, is_watched, threads_of};
+use crate::{BECALM, attach, attached, is_watched, threads_of};
 
 const TARGETS: usize = 36;
 

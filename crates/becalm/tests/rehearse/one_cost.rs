@@ -68,7 +68,8 @@ fn fix_says_the_wait_that_check_says() {
     for start in STARTS {
         for options in [&["--profile", "nfs"][..], &["--profile", "lustre", "--cold-server"]] {
             let says = |verb: &[&str]| said(&scene, &[verb, options, &["--"], start].concat());
-            let check = says(&["check", "--json", "-o", "rec"]);
+            // Without --data, check bounds what is read.
+            let check = says(&["check", "--data", "--json", "-o", "rec"]);
             let fix = says(&["fix", "--json"]);
             for field in ["rpcs", "bytes_read"] {
                 let of = |answer: &Value| answer["predicted_wait"][field].as_u64().unwrap();
