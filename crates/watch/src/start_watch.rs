@@ -152,14 +152,15 @@ impl StartWatch {
         self.processors = None;
     }
 
-    /// Time in which others had the processors is not counted: what was waited for them beyond
-    /// what was used of them. A program that computes uses about as much as it waits, or more.
+    /// Time in which others had the processors is not counted: of the time that threads could have
+    /// run, the part that they waited.
     fn leave_out_waits(&mut self, now: Nanos, processors: ProcessorTime) {
         if let Some((looked, before)) = self.processors.replace((now, processors)) {
-            let waited = processors.waited.saturating_sub(before.waited);
-            let used = processors.used.saturating_sub(before.used);
-            let passed = now.0.saturating_sub(looked.0);
-            self.new_at.0 += (waited.saturating_sub(used).as_nanos() as u64).min(passed);
+            let passed = now.0.saturating_sub(looked.0) as f64;
+            let waited = processors.waited.saturating_sub(before.waited).as_nanos() as f64;
+            let used = processors.used.saturating_sub(before.used).as_nanos() as f64;
+            let could_run = (used + waited).max(passed).max(1.0);
+            self.new_at.0 += (passed * waited / could_run) as u64;
         }
     }
 
@@ -222,7 +223,8 @@ impl StartWatch {
         if self.streamed >= STREAM {
             return self.end(LetGoReason::Quiet { nanos: Nanos(quiet) });
         }
-        if quiet < patience.0 / 2 {
+        let is_early = |(looked, _): (Nanos, _)| now.0.saturating_sub(looked.0) < LOOK.0 / 2;
+        if quiet < LOOK.0 || self.processors.is_some_and(is_early) {
             return;
         }
         let waiting = waiting();

@@ -71,8 +71,9 @@ fn waiting_for_a_processor_is_no_quiet_and_computing_is() {
     let ends =
         |used, waited| over(&mut StartWatch::new(vec![Until::Quiet], Nanos(0)), of(used, waited));
     assert_eq!(ends(0, 0), Some(500), "asleep");
-    assert_eq!(ends(400, 100), Some(500), "four threads compute, and a fifth waits");
-    assert_eq!(ends(10, 90), Some(1500), "of the half after the first look a fifth counts");
+    assert_eq!(ends(100, 0), Some(500), "it computes");
+    assert_eq!(ends(400, 100), Some(650), "four threads compute, and a fifth waits");
+    assert_eq!(ends(10, 90), Some(4550), "a tenth counts, of what is after the first look");
 }
 
 #[test]

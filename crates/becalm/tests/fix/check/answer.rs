@@ -283,7 +283,12 @@ fn what_is_left_out_as_it_is_in_memory_is_said_and_counts_as_is_pasted() {
 fn a_wait_for_data_is_told_from_one_for_operations() {
     let scene = Scene::new();
     std::fs::File::create(scene.at("data")).unwrap().set_len(300 << 20).unwrap();
-    let report = run(&mut check(&scene, &[], &["dd", "if=data", "of=/dev/null", "bs=4M"])).err();
+    let report = run(&mut check(
+        &scene,
+        &["--data", "--until", "exit"],
+        &["dd", "if=data", "of=/dev/null", "bs=4M"],
+    ))
+    .err();
     let said = report.replace('\n', " ");
     assert!(said.contains(" of it for 300 MiB of data that is read."), "{report}");
     assert!(!report.contains(" for them on "), "{report}");
