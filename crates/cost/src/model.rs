@@ -138,11 +138,20 @@ impl CostModel {
                 all_ranks: alone * wait.one_rank + queued * (wait.all_ranks - wait.one_rank),
             };
             match parts.last_mut().filter(|last| last.event == one.event) {
+                // Most stretches of a call follow each other.
                 Some(last) => last.add(&one),
                 None => parts.push(one),
             }
         }
+        // Page faults are between calls, and one part.
         parts.sort_unstable_by_key(|part| part.event);
+        parts.dedup_by(|next, part| {
+            let is_same = next.event == part.event;
+            if is_same {
+                part.add(next);
+            }
+            is_same
+        });
         parts.shrink_to_fit();
         parts
     }

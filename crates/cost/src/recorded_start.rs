@@ -156,7 +156,8 @@ impl<'a> RecordedStart<'a> {
         let mut data = fetched(recording, order, &self.shared_paths);
         self.touches = touched(recording, order, &self.shared_paths, &mut data);
         let evidence = PathEvidence::of(requests.iter().map(|(_, request)| *request));
-        let (mut think, mut done) = (0.0, 0);
+        // What an open itself stands for is read after it.
+        let (mut think, mut done, mut read) = (0.0, 0, 0);
         let mut counted = None;
         for (place, request) in requests {
             let event = &recording.events[order[*place]];
@@ -166,8 +167,8 @@ impl<'a> RecordedStart<'a> {
                 continue;
             }
             think += gaps[done..=*place].iter().sum::<f64>();
-            self.read(&data[done..=*place]);
-            done = *place + 1;
+            self.read(&data[read..*place]);
+            (done, read) = (*place + 1, *place);
             // What the kernel opens at an exec takes RPCs, and is no call.
             self.metadata_ops += u64::from(counted.replace(*place) != Some(*place));
             let request = evidence.cut(*request);
@@ -186,7 +187,7 @@ impl<'a> RecordedStart<'a> {
             });
             think = 0.0;
         }
-        self.read(&data[done..]);
+        self.read(&data[read..]);
         self.rest = Nanos((think + gaps[done..].iter().sum::<f64>()) as u64);
     }
 

@@ -15,7 +15,7 @@ const AT_ONCE: f64 = 1.0 / LOOKS_AT_ONCE as f64;
 pub const LOOKS_AT_ONCE: u64 = 32;
 
 /// The number that stands for page faults where calls have theirs.
-pub(crate) const FAULTS: usize = usize::MAX;
+pub(crate) const FAULTS: usize = u32::MAX as usize;
 
 /// A stretch of a rank's start: it computes, then waits for RPCs, then reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -149,7 +149,6 @@ impl CureChange {
                 | CureChange::MountImage { .. }
                 | CureChange::RunBuiltins { .. }
                 | CureChange::SetVariable { .. }
-                | CureChange::ReadAhead { .. }
         )
     }
 }

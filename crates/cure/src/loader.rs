@@ -36,7 +36,7 @@ const ASKED_A_COPY: u64 = 2;
 /// Then the client's cache tells: whether it may be read, where the two are, and the mount.
 const SHOWN_A_COPY: u64 = 6;
 /// What is asked once: namespaces, other ranks, the calm file.
-const SHOWN: u64 = 30;
+const SHOWN: u64 = 80;
 /// In place is good enough where it takes away so much of what copies of all files would.
 const MOST: f64 = 0.8;
 

@@ -6,14 +6,17 @@ use explain::{
     Finding, FoundList, ListName, SearchListSource, SourcePath, Storm, StormSource, listed,
 };
 use recording::Name;
-use term::number::{count, counted};
+use term::number::counted;
 use term::quoted;
 
 use crate::cure::{Cure, CureActor, CureChange, RefusedCure, StormCures};
 use crate::plan::PlanInput;
 use crate::prediction::CureEffect;
 use crate::python;
-use crate::search_value::{ListContent, first_decides, launched_value, reordered};
+use crate::search_value::{
+    ListContent, first_decides, is_of_plain_directories, is_used_by_search_alone, launched_value,
+    reordered,
+};
 
 /// The most directories that a sentence names.
 const NAMED: usize = 3;
@@ -102,8 +105,7 @@ fn can_be_written(list: &FoundList) -> Result<(), String> {
     }
 }
 
-/// The directories that have most first. No file that two of them have changes which one is found,
-/// and what is not there or empty is left out.
+/// The directories that have most first. No file that two of them have changes which one is found.
 fn order(input: &PlanInput, list: &FoundList) -> Result<Cure, String> {
     let searched = &list.searched;
     can_be_written(list)?;
@@ -114,31 +116,21 @@ fn order(input: &PlanInput, list: &FoundList) -> Result<Cure, String> {
             "in which order {variable} decides what is found is not known for certain"
         ));
     }
+    is_used_by_search_alone(input.recording, searched)?;
     let content = ListContent::read(input.machine, searched)?;
     let order = searched.best_order(|one, other| content.have_one_name(one, other));
-    let empty = content.empty(input.recording, searched);
-    let mut change = searched.change_by(&order);
-    let mut known: std::collections::HashSet<usize> = change.spared.iter().copied().collect();
-    change.spared.extend(searched.lookups_in(&empty).into_iter().filter(|one| known.insert(*one)));
-    let effect = CureEffect::of(change.net());
+    let effect = CureEffect::of(searched.change_by(&order).net());
     let found = searched.found();
-    let given = order.iter().filter(|at| searched.entries[**at].is_given && !empty.contains(at));
+    let given = order.iter().filter(|at| searched.entries[**at].is_given);
     let directories: Vec<_> =
         given.clone().map(|at| searched.entries[*at].directory.clone()).collect();
     let first = given.filter(|at| found[**at] > 0).take(NAMED);
     let first: Vec<_> = first.map(|at| searched.entries[*at].directory.to_string()).collect();
-    let left_out = match empty.len() as u64 {
-        0 => String::new(),
-        1 => ", without the one that is empty or not there".to_owned(),
-        empty => format!(", without the {} that are empty or not there", count(empty)),
-    };
-    let words = list.list.words();
-    let order_words = match first.is_empty() {
-        true => format!("Give {words} as it is{left_out}"),
-        false => format!("Give {words} with {} first{left_out}", listed(&first)),
-    };
     let text = format!(
-        "{order_words}: each name is then found earlier, and in the directory where it is found now"
+        "Give {} with {} first: each name is then found earlier, and in the directory where it is \
+         found now",
+        list.list.words(),
+        listed(&first)
     );
     let risk = "what is put into these directories later, under a name that another one has, is found \
                 in that order; and a list that is longer by then is not seen (write the calm file \
@@ -146,7 +138,8 @@ fn order(input: &PlanInput, list: &FoundList) -> Result<Cure, String> {
     let change = match &list.list {
         ListName::Variable(variable) => {
             let recorded = launched_value(input.recording, variable)?;
-            let value = reordered(variable, &recorded, searched, &order, &empty)
+            is_of_plain_directories(variable, &recorded)?;
+            let value = reordered(variable, &recorded, searched, &order, &[])
                 .ok_or_else(|| format!("{variable} names a directory that is no full path"))?;
             CureChange::SetVariable { variable: variable.clone(), value }
         }

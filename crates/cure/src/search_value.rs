@@ -1,14 +1,13 @@
 //! Which order of a list's directories changes nothing that is found, and the value that says it.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use explain::{ListSearches, SourcePath, declared_entries, stem};
+use explain::{ListSearches, declared_entries, stem};
 use recording::{Exec, Recording, SEARCH_VARIABLES};
 
 use crate::machine::Machine;
-use crate::python::to_path;
 
 /// The most files of a list that are compared.
 const FILES: usize = 50_000;
@@ -17,8 +16,8 @@ const WHOLE: usize = 32 << 10;
 
 /// The variables of which it is known that the first directory that has a relative name decides: only
 /// these are given another order. CMake looks below each prefix in many places, TeX in all that is
-/// below, man(1) by section and language, Tcl for the newest version.
-const FIRST_DECIDES: [&str; 20] = [
+/// below, man(1) by section and language, Tcl for the newest version; R installs into the first library.
+const FIRST_DECIDES: [&str; 19] = [
     "PERL5LIB",
     "PERLLIB",
     "RUBYLIB",
@@ -38,7 +37,6 @@ const FIRST_DECIDES: [&str; 20] = [
     "ROOT_INCLUDE_PATH",
     "PKG_CONFIG_PATH",
     "PKG_CONFIG_LIBDIR",
-    "R_LIBS",
 ];
 
 /// Whether the first directory of a variable that has a relative name decides what is found.
@@ -58,7 +56,8 @@ fn without_variant(mut name: &[u8]) -> &[u8] {
         }
         name = &name[slash + 1..];
     }
-    name
+    // pkg-config(1) prefers what is not installed yet.
+    name.strip_suffix(b"-uninstalled").unwrap_or(name)
 }
 
 /// What lies in the directories that a list gives.
@@ -92,21 +91,54 @@ impl ListContent {
     pub(crate) fn have_one_name(&self, one: usize, other: usize) -> bool {
         !self.names[one].is_disjoint(&self.names[other])
     }
+}
 
-    /// The directories of a list that are not there, or in which nothing is: and nothing was put by
-    /// the command, that it may look for later.
-    pub(crate) fn empty(&self, recording: &Recording, list: &ListSearches) -> Vec<usize> {
-        let changes = recording.events.iter().filter(|event| event.is_change());
-        let changed: HashSet<&[u8]> =
-            changes.filter_map(|event| Some(recording.path(event.path?))).collect();
-        let is_changed = |directory: &SourcePath| {
-            changed.iter().any(|path| to_path(path).starts_with(directory.path()))
+/// Whether the directories of a list are only searched: who lists one sees their order, and a name
+/// with `..` leads out of the directory that it was found from.
+pub(crate) fn is_used_by_search_alone(
+    recording: &Recording,
+    list: &ListSearches,
+) -> Result<(), String> {
+    let given = || list.entries.iter().filter(|entry| entry.is_given);
+    let is_below = |path: &[u8]| {
+        given().find(|entry| {
+            let rest = path.strip_prefix(entry.directory.bytes());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+        })
+    };
+    for event in recording.events.iter().filter(|event| event.is_metadata()) {
+        let Some(path) = event.path.map(|path| recording.path(path)) else { continue };
+        let leads_out = path.windows(4).position(|part| part == b"/../");
+        let (used, how) = match (event.is_listing(), leads_out) {
+            (true, _) => (is_below(path), "is listed"),
+            (false, Some(place)) => (is_below(&path[..place]), "is left by `..`"),
+            (false, None) => continue,
         };
-        let is_empty = |at: &usize| {
-            let entry = &list.entries[*at];
-            entry.is_given && self.names[*at].is_empty() && !is_changed(&entry.directory)
-        };
-        (0..self.names.len()).filter(is_empty).collect()
+        if let Some(entry) = used {
+            return Err(format!("{} {how}: another order may show there", entry.directory));
+        }
+    }
+    Ok(())
+}
+
+/// Whether the entries of a variable are directories, or patterns that are the same in each of them.
+pub(crate) fn is_of_plain_directories(variable: &str, value: &str) -> Result<(), String> {
+    let known = SEARCH_VARIABLES.iter().find(|known| known.name == variable);
+    let separator = known.map_or(':', |known| known.separator);
+    let mut patterns: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (entry, directory) in value.split(separator).zip(declared_entries(variable, value)) {
+        let Some(directory) = directory else { continue };
+        let pattern = entry.strip_prefix(directory).unwrap_or(entry);
+        if pattern.contains('*') || directory.contains('*') {
+            return Err(format!("{variable} has a wildcard, which stands for what lies there"));
+        }
+        patterns.entry(directory).or_default().insert(pattern);
+    }
+    let mut kinds = patterns.into_values();
+    let first = kinds.next();
+    match kinds.all(|kind| Some(kind) == first) {
+        true => Ok(()),
+        false => Err(format!("{variable} has other patterns for other directories")),
     }
 }
 
@@ -177,5 +209,16 @@ mod tests {
         assert_eq!(without_variant(b"5.36.0/x86_64-linux-gnu/Foo/Bar"), b"Foo/Bar");
         assert_eq!(without_variant(b"Foo/5.36/Bar"), b"Foo/5.36/Bar");
         assert_eq!(without_variant(b"5.36"), b"5.36");
+        assert_eq!(without_variant(b"zlib-uninstalled"), b"zlib");
+    }
+
+    #[test]
+    fn only_directories_with_the_same_patterns_are_given_another_order() {
+        let of = is_of_plain_directories;
+        assert_eq!(of("LUA_PATH", "/a/?.lua;/a/?/init.lua;/b/?.lua;/b/?/init.lua;;"), Ok(()));
+        assert!(of("LUA_PATH", "/a/?.lua;/b/?.lua;/b/?/main.lua").is_err());
+        assert!(of("LUA_PATH", "/a/?.lua;/b/pre-?.lua").is_err());
+        assert_eq!(of("CLASSPATH", "/a:/b:/c"), Ok(()));
+        assert!(of("CLASSPATH", "/jars/*:/b").is_err());
     }
 }

@@ -134,7 +134,7 @@ fn wait_model(model: &CostModel, start: &RecordedStart) -> WaitModel {
         nodes: model.job.nodes(),
         warm: model.warm,
         cold_server: profile.cold_server,
-        reads: cost::ReadsKnown::of(start.recording),
+        data_reads: cost::ReadsKnown::of(start.recording),
         assumptions: model.assumptions(start),
     }
 }

@@ -165,7 +165,7 @@ pub struct WaitModel {
     /// Whether the server has yet to read from its disk what it is asked for.
     pub cold_server: bool,
     /// How it is known what is read.
-    pub reads: cost::ReadsKnown,
+    pub data_reads: cost::ReadsKnown,
     /// What is taken for granted, in words.
     pub assumptions: Vec<String>,
 }

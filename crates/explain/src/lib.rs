@@ -188,7 +188,8 @@ fn faults(survey: &OpSurvey, wait: &RunWait, options: &ExplainOptions) -> Option
         avoidable_wait: faults.avoidable,
         ..finding(survey, case, wait, options)
     };
-    threshold::is_storm(finding.avoidable_wait, wait.whole().one_rank).then_some(finding)
+    let all = wait.whole().one_rank;
+    threshold::is_storm_of_data(finding.avoidable_wait, all).then_some(finding)
 }
 
 /// The longest wait of all ranks first; where nobody waits, most operations.
@@ -303,7 +304,7 @@ fn headline(
         true => format!(
             "{waits}, {} of it for {}{} of data that is read.",
             words::seconds(wait.data),
-            if wait.model.reads == ::cost::ReadsKnown::Bounded { "about " } else { "" },
+            if wait.model.data_reads == ::cost::ReadsKnown::Bounded { "about " } else { "" },
             term::number::bytes(ByteUnits(told.bytes_read)),
         ),
         false => {

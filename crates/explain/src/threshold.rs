@@ -18,6 +18,9 @@ const ONE_IN: f64 = 20.0;
 const ALWAYS: f64 = 2.5;
 /// Seconds of a start up to which a person's train of thought goes on (the same paper).
 const UNBROKEN: f64 = 1.0;
+/// Seconds of data that page faults fetch, at least: it stays in a node's memory as long as there is
+/// room, and names only for seconds, so fewer starts wait for it.
+const DATA_NOTICED: f64 = 0.25;
 /// Execs of the same program by the same parent.
 pub const STARTS: u64 = 50;
 
@@ -25,6 +28,11 @@ pub const STARTS: u64 = 50;
 /// storm.
 pub(crate) fn is_storm(avoidable: f64, all: f64) -> bool {
     is_felt(avoidable) && (avoidable * ONE_IN >= all || avoidable >= ALWAYS)
+}
+
+/// The same of data that page faults fetch.
+pub(crate) fn is_storm_of_data(avoidable: f64, all: f64) -> bool {
+    avoidable >= DATA_NOTICED && is_storm(avoidable, all)
 }
 
 /// Whether a person notices a wait of so many seconds.
@@ -52,8 +60,8 @@ pub(crate) fn threshold(on: &str) -> Threshold {
         always: ALWAYS,
         execs: STARTS,
         words: format!(
-            "A storm is {NOTICED} s of avoidable wait of one rank on {on} that is {} % of all, or \
-             {ALWAYS} s, or {STARTS} execs of the same program by the same parent.",
+            "A storm is {NOTICED} s of avoidable wait of one rank on {on} ({DATA_NOTICED} s of page \
+             faults) that is {} % of all, or {ALWAYS} s, or {STARTS} execs of the same program by the same parent.",
             100.0 / ONE_IN,
         ),
     }
@@ -68,6 +76,7 @@ mod tests {
         assert!(!is_storm(0.099, 0.099), "too short to be felt");
         assert!(is_storm(0.1, 2.0));
         assert!(!is_storm(0.1, 2.1), "too small a part");
+        assert!(is_storm_of_data(0.25, 2.0) && !is_storm_of_data(0.24, 0.24));
         assert!(is_storm(2.5, 1e6), "long enough whatever the rest");
     }
 

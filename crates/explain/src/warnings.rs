@@ -170,9 +170,7 @@ fn describe(blind: &Blind) -> (WarningKind, &'static str, Option<ProcessId>) {
         Blind::TracerRefused { process } => (
             WarningKind::TracerRefused,
             "wanted to trace another process and was refused, because becalm traces it already; \
-             what it does untraced is not shown. A leak check at a program's end (LeakSanitizer) \
-             fails so, as under strace; first, to do without it: \
-             export ASAN_OPTIONS=detect_leaks=0 LSAN_OPTIONS=detect_leaks=0",
+             what it does untraced is not shown",
             Some(*process),
         ),
         Blind::OwnFilter { process } => (

@@ -3,14 +3,17 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `mounts` | /proc/PID/mountinfo |
+//! | `schedstat` | /proc/PID/schedstat |
 //! | `stat` | /proc/PID/stat |
 //! | `status` | /proc/PID/status |
 
 mod mounts;
+mod schedstat;
 mod stat;
 mod status;
 
 pub use mounts::{MountEntry, mount_entries};
+pub use schedstat::ProcessorTime;
 pub use stat::ProcessStat;
 pub use status::ProcessStatus;
 

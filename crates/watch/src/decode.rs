@@ -3,6 +3,7 @@
 use recording::{Blind, Call, Kind, Nanos, Phase};
 
 use crate::arguments::{CallShape, Special};
+use crate::faults::LARGE;
 use crate::files::{self, FullPath, proc_link};
 use crate::log::RecordingLog;
 use crate::memory;
@@ -192,7 +193,7 @@ fn path_of_descriptor(
             if pending.args[3] & MAP_ANONYMOUS != 0 {
                 return None;
             }
-            pending.flags & PROT_EXEC != 0
+            pending.flags & PROT_EXEC != 0 || pending.args[1] >= LARGE
         }
         _ => false,
     };

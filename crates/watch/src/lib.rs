@@ -176,6 +176,14 @@ pub enum RecorderError {
         /// How it ended.
         how: String,
     },
+    /// The recorder was killed after it had let go of the command.
+    #[error(
+        "the recorder {how}; the command, which it had let go of, runs on, and nobody waits for it"
+    )]
+    DiedAfterLettingGo {
+        /// How it ended.
+        how: String,
+    },
 }
 
 impl RecorderError {

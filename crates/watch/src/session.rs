@@ -10,8 +10,8 @@ use recording::{Blind, LetGo};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, Resource, Signal, WaitOptions, getppid, getrlimit, set_parent_process_death_signal,
-    waitpid,
+    Pid, Resource, Signal, WaitOptions, getpid, getppid, getrlimit, getsid,
+    set_parent_process_death_signal, waitpid,
 };
 
 use crate::boot::{self, TracerStart};
@@ -156,14 +156,16 @@ impl Session {
 
     /// The tracer's pipe has closed without a last word.
     fn died(&self) -> RecorderError {
-        RecorderError::Died {
-            how: match Ended::from_wait(self.reap()) {
-                Ended::Signaled(signal @ (libc::SIGKILL | libc::SIGXCPU)) if limits_cpu() => {
-                    format!("was killed by signal {signal}, perhaps for the limit of `ulimit -t`")
-                }
-                Ended::Signaled(signal) => format!("was killed by signal {signal}"),
-                Ended::Exited(status) => format!("ended early with status {status}"),
-            },
+        let how = match Ended::from_wait(self.reap()) {
+            Ended::Signaled(signal @ (libc::SIGKILL | libc::SIGXCPU)) if limits_cpu() => {
+                format!("was killed by signal {signal}, perhaps for the limit of `ulimit -t`")
+            }
+            Ended::Signaled(signal) => format!("was killed by signal {signal}"),
+            Ended::Exited(status) => format!("ended early with status {status}"),
+        };
+        match self.let_go {
+            Some(_) => RecorderError::DiedAfterLettingGo { how },
+            None => RecorderError::Died { how },
         }
     }
 
@@ -221,9 +223,11 @@ impl Session {
 
     fn pass_signals_on(&mut self) {
         while let Ok(Some(ReceivedSignal { signal, from, code })) = self.signals.take() {
-            // The terminal's own signals go to the whole group, the command included; and the
-            // tracer's SIGCONT is for this process only.
-            if code > 0 || from == self.tracer.as_raw_pid() {
+            // The terminal's own signals go to the whole group, the command included, but for its
+            // end, of which only the session's leader hears; and the tracer's SIGCONT is for this
+            // process only.
+            let is_hangup = signal == libc::SIGHUP && leads_session();
+            if (code > 0 && !is_hangup) || from == self.tracer.as_raw_pid() {
                 if code > 0 && signal == libc::SIGQUIT && self.lets_go {
                     // It may be gone already.
                     let _ = launch::signals::send(self.tracer.as_raw_pid(), start_watch::ASK);
@@ -297,6 +301,10 @@ fn forbidden(error: i32) -> RecorderError {
         "a security module or another tracer forbids it"
     };
     RecorderError::Forbidden { error: std::io::Error::from_raw_os_error(error), reason }
+}
+
+fn leads_session() -> bool {
+    getsid(None).is_ok_and(|session| session == getpid())
 }
 
 fn limits_cpu() -> bool {

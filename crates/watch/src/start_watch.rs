@@ -3,6 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use proc::ProcessorTime;
 use recording::{Event, Kind, LetGo, LetGoReason, Nanos, Outcome, PathId};
 
 use crate::clock;
@@ -50,10 +51,12 @@ pub(crate) struct StartWatch {
     pub mpi: MpiInits,
     /// The highest number of a path that was asked for: a higher one is new.
     highest: Option<PathId>,
-    /// When something new was last opened or asked for.
+    /// When something new was last opened or asked for, or a process was last born.
     new_at: Nanos,
     /// How many pages had been read from disks by all processes, where it was looked since.
     faults: Option<u64>,
+    /// When it was looked last how long processors were used and waited for, and what was seen.
+    processors: Option<(Nanos, ProcessorTime)>,
     /// Reads and writes of files since anything else was asked of filesystems.
     streamed: u32,
     over: Option<LetGoReason>,
@@ -65,12 +68,23 @@ pub(crate) struct Waiting {
     pub in_call_since: Option<Nanos>,
     /// How many pages all processes have had read from disks (`majflt`, proc_pid_stat(5)).
     pub faults: u64,
+    /// Of all threads.
+    pub processors: ProcessorTime,
 }
 
 impl StartWatch {
     pub fn new(until: Vec<Until>, now: Nanos) -> StartWatch {
         let mpi = MpiInits::default();
-        StartWatch { until, mpi, highest: None, new_at: now, faults: None, streamed: 0, over: None }
+        StartWatch {
+            until,
+            mpi,
+            highest: None,
+            new_at: now,
+            faults: None,
+            processors: None,
+            streamed: 0,
+            over: None,
+        }
     }
 
     /// The same, in the tracer's process, which from now on hears of the front and of time.
@@ -97,6 +111,11 @@ impl StartWatch {
                 self.end(LetGoReason::Open { path: String::from_utf8_lossy(path).into_owned() });
             }
         }
+    }
+
+    /// A process was born: a script that only forks opens the same files over and over.
+    pub fn born(&mut self, now: Nanos) {
+        self.something_new(now);
     }
 
     /// A process has become a program: of this path, or as it is called by its first argument.
@@ -130,6 +149,19 @@ impl StartWatch {
     fn something_new(&mut self, at: Nanos) {
         self.new_at = self.new_at.max(at);
         self.faults = None;
+        self.processors = None;
+    }
+
+    /// Time in which others had the processors is not counted: of the time that threads could have
+    /// run, the part that they waited.
+    fn leave_out_waits(&mut self, now: Nanos, processors: ProcessorTime) {
+        if let Some((looked, before)) = self.processors.replace((now, processors)) {
+            let passed = now.0.saturating_sub(looked.0) as f64;
+            let waited = processors.waited.saturating_sub(before.waited).as_nanos() as f64;
+            let used = processors.used.saturating_sub(before.used).as_nanos() as f64;
+            let could_run = (used + waited).max(passed).max(1.0);
+            self.new_at.0 += (passed * waited / could_run) as u64;
+        }
     }
 
     fn end(&mut self, why: LetGoReason) {
@@ -191,7 +223,8 @@ impl StartWatch {
         if self.streamed >= STREAM {
             return self.end(LetGoReason::Quiet { nanos: Nanos(quiet) });
         }
-        if quiet < patience.0 / 2 {
+        let is_early = |(looked, _): (Nanos, _)| now.0.saturating_sub(looked.0) < LOOK.0 / 2;
+        if quiet < LOOK.0 || self.processors.is_some_and(is_early) {
             return;
         }
         let waiting = waiting();
@@ -199,6 +232,8 @@ impl StartWatch {
         if waiting.in_call_since.is_some_and(in_call) {
             return self.something_new(now);
         }
+        self.leave_out_waits(now, waiting.processors);
+        let quiet = now.0.saturating_sub(self.new_at.0);
         match self.faults {
             None => self.faults = Some(waiting.faults),
             Some(before) if waiting.faults > before => self.something_new(now),

@@ -14,7 +14,7 @@ pub enum Until {
     Start,
     /// The return of MPI_Init from the last process that has one.
     MpiInit,
-    /// Nothing new is opened or asked for during [`QUIET`].
+    /// Nothing new is opened or asked for, and no process is born, during [`QUIET`].
     Quiet,
     /// So much time has passed since the start.
     Passed(Duration),

@@ -38,12 +38,20 @@ fn status(pid: i32, field: &str) -> String {
 
 /// Whether nobody traces any thread of a process.
 fn is_free(pid: i32) -> bool {
+    threads_of(pid).into_iter().all(|tid| !is_watched(tid))
+}
+
+/// The process's threads, by the kernel's ids.
+fn threads_of(pid: i32) -> Vec<i32> {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
     let ids = threads.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
-    ids.collect::<Vec<_>>().into_iter().all(|tid| {
-        let tracer = proc::ProcessStatus::of(tid).and_then(|status| status.number("TracerPid"));
-        tracer.is_none_or(|tracer| tracer == 0)
-    })
+    ids.collect()
+}
+
+/// Whether a thread is traced.
+fn is_watched(tid: i32) -> bool {
+    let tracer = proc::ProcessStatus::of(tid).and_then(|status| status.number("TracerPid"));
+    tracer.is_some_and(|tracer| tracer != 0)
 }
 
 /// What a refusal says, whose status is 1.

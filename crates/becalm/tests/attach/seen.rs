@@ -9,7 +9,7 @@ use testkit::schema::Schema;
 use testkit::seen::marks;
 use testkit::{Live, Scene, run, trap};
 
-use crate::{BECALM, attach, attached, is_free};
+use crate::{BECALM, attach, attached, is_watched, threads_of};
 
 const TARGETS: usize = 36;
 
@@ -78,7 +78,7 @@ fn every_thread_is_watched_and_what_it_does_after_is_not() {
     let pid = waits.pid().to_string();
     let rec = scene.at("rec");
     let watching = Live::start(&mut attach(&scene, &["-o", &rec, &pid]));
-    wait_until("it is watched", || !is_free(waits.pid()));
+    wait_until("it is watched", || threads_of(waits.pid()).into_iter().all(is_watched));
     let ran = waits.end();
     assert_eq!((ran.code(), ran.out().as_str()), (0, "done\n"), "{}", ran.err());
     let ran = watching.end();

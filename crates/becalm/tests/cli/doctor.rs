@@ -240,7 +240,8 @@ fn a_recording_succeeds_exactly_where_the_doctor_says_so() {
         assert_agree(&scene, &mut doctor, &mut record);
     }
     let (scene, _) = scene_for_a_user(&[]);
-    let record = [&scene.at("becalm"), "record", "-o", &scene.rec(), "--", "true"];
+    let rec = scene.rec();
+    let record = [&scene.at("becalm"), "record", "--until", "exit", "-o", &rec, "--", "true"];
     assert_agree(&scene, &mut doctor_of_a_user(&scene), &mut as_a_user(&record));
 }
 

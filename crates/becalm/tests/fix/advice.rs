@@ -84,7 +84,7 @@ fn files_that_are_anothers_are_bound_in_copies_or_by_who_owns_them() {
     assert_eq!(of("actor"), ["you", "root"]);
     assert_eq!(steps[0]["change"]["kind"], "show_bound_copies");
     let ops = |when: &str| steps[0]["predicted"][when]["metadata_ops"].as_u64().unwrap();
-    assert!(ops("after") * 4 < ops("before"), "{steps:#?}");
+    assert!(ops("after") * 3 < ops("before"), "{steps:#?}");
 
     // What is printed is pasted, and does what was predicted.
     let path = format!("PATH={}:/usr/bin:/bin", scene.directory().display());
@@ -271,7 +271,7 @@ fn repeats_walks_and_locales_have_no_cure_that_is_certain() {
     place.said("git init -q tree && cd tree && git add . && git -c user.name=me -c user.email=me commit -qm x");
     place.file("poll.sh", "for i in {1..1000}; do [ -e tree ]; done");
     let calm: [(&str, &[&str]); 3] = [
-        ("walk", &["git", "-C", "tree", "status"]),
+        ("walk", &["find", "tree", "-empty"]),
         ("walk", &["find", "tree", "-newer", "/etc/hostname"]),
         ("repeat", &["bash", "poll.sh"]),
     ];

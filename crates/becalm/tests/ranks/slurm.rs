@@ -212,7 +212,8 @@ fn a_steps_processes_on_a_node_are_attached_to_by_its_name_and_run_on() {
     let scene = Scene::new();
     let script = "echo $SLURM_JOB_ID.$SLURM_STEP_ID; i=0; while [ $i -lt 60 ]; do i=$((i+1)); \
                   cat /etc/hostname >/dev/null; sleep 0.05; done; echo over";
-    let mut step = Live::start(slurm("srun", &scene).args(["-N1", "-n1", "sh", "-c", script]));
+    let mut step =
+        Live::start(slurm("srun", &scene).args(["-w", "n1", "-N1", "-n1", "sh", "-c", script]));
     let name = step.line();
     let mut attach = slurm(BECALM, &scene);
     attach.env("XDG_STATE_HOME", scene.at("state"));

@@ -226,3 +226,35 @@ fn a_signal_reaches_a_command_that_was_let_go_of_once() {
         live.end();
     }
 }
+
+#[test]
+fn a_command_that_was_let_go_of_outlives_its_recorder() {
+    let scene = Scene::new();
+    let script = "echo $$; read line; echo \"read $line\" > alive";
+    let mut live =
+        Live::start(record(&scene, "0.2", &["sh", "-c", script]).current_dir(scene.directory()));
+    let pid: i32 = live.line().parse().unwrap();
+    wait_until("it is let go of", || status(pid, "TracerPid") == "0");
+    let recorder: i32 = status(pid, "PPid").parse().unwrap();
+    kill_process(Pid::from_raw(recorder).unwrap(), Signal::KILL).unwrap();
+    live.send("line\n");
+    let ran = live.end();
+    assert_eq!(ran.code(), 125);
+    assert!(ran.err().contains("which it had let go of, runs on"), "{}", ran.err());
+    let alive = || std::fs::read_to_string(scene.at("alive")).unwrap_or_default();
+    wait_until("it has done its work", || alive() == "read line\n");
+}
+
+#[test]
+fn the_end_of_the_terminal_reaches_the_command_where_becalm_leads_its_session() {
+    for until in ["exit", "0.1"] {
+        let scene = Scene::new();
+        let script = "trap 'echo gone > hung-up; exit' HUP; echo up; sleep 0.5; echo later; \
+                      while :; do sleep 0.05; done";
+        let mut command = record(&scene, until, &["sh", "-c", script]);
+        let mut terminal = Terminal::start(command.current_dir(scene.directory()));
+        terminal.expect("later");
+        drop(terminal);
+        wait_until("it has heard", || Path::new(&scene.at("hung-up")).exists());
+    }
+}

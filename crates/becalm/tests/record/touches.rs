@@ -1,5 +1,8 @@
 //! What a program touches of the files that it maps.
 
+use std::fs::File;
+use std::io::Write;
+
 use recording::query::data::{self, DataOrder, FileData};
 use recording::{Blind, FileRange, Recording};
 use testkit::{Ran, Scene, run, trap};
@@ -11,7 +14,11 @@ const MIB: u64 = 1 << 20;
 /// A file of so many MiB, each page of which is touched in this order while becalm watches.
 fn touched(mib: u64, order: &str) -> (Recording, FileData) {
     let scene = Scene::new().on(BACKEND);
-    let file = scene.file("data", vec![7; (mib * MIB) as usize], 0o644);
+    let file = scene.file("data", "", 0o644);
+    // Written in small parts: of larger ones the page cache makes pages of up to 2 MiB, which one
+    // fault maps whole.
+    let mut writer = File::options().write(true).open(&file).unwrap();
+    (0..mib * 16).for_each(|_| writer.write_all(&[7; 64 << 10]).unwrap());
     let Ran { status, .. } =
         run(&mut scene.record(&[trap("touch_mapping"), file.clone(), order.into()]));
     assert!(status.success(), "{status}");
@@ -43,7 +50,8 @@ fn what_is_touched_here_and_there_is_seen_to_be() {
     let (recording, used) = touched(32, "scattered");
     assert_eq!(used.touched, 32 * MIB, "{:?}", recording.blinds);
     assert_eq!(used.order, DataOrder::Scattered);
-    assert_eq!(recording.touches.len(), 512, "each part once");
+    let of_it = recording.touches.iter().filter(|touch| touch.path == used.path);
+    assert!((512..=513).contains(&of_it.count()), "each part once");
 }
 
 #[test]

@@ -191,32 +191,6 @@ fn a_command_that_traces_is_refused_and_becalm_says_so() {
     assert_says_tracer_refused(&gdb, &["gdb", "-nx", "-batch", "-ex", "run", "/bin/true"]);
 }
 
-/// A leak check stops its own process as a tracer does. Its program then ends with a failure that it
-/// does not have alone.
-#[test]
-fn a_program_that_checks_for_leaks_runs_as_alone_with_what_becalm_says() {
-    for sanitizer in ["-fsanitize=leak", "-fsanitize=address"] {
-        let scene = BACKEND.scene();
-        let (source, program) = (scene.at("clean.c"), scene.at("clean"));
-        std::fs::write(&source, "int main(void) { return 7; }\n").unwrap();
-        let built = run(Command::new("cc").args([sanitizer, &source, "-o", &program]));
-        assert!(built.status.success(), "{}", built.err());
-        assert_eq!(run(&mut Command::new(&program)).code(), 7, "alone");
-
-        let ran = run(&mut scene.record(&[&program]));
-        assert_ne!(ran.code(), 7, "{sanitizer}: {}", ran.err());
-        let said = ran.err();
-        let (_, way_out) = said.split_once("without it: ").unwrap_or_else(|| panic!("{said}"));
-        let way_out = way_out.lines().next().unwrap();
-
-        let mut shell = Command::new("sh");
-        shell.args(["-c", &format!("{way_out}\nexec \"$@\""), "sh"]);
-        let ran = run(&mut running(shell, &scene.record(&[&program])));
-        assert_eq!((ran.code(), ran.err()), (7, String::new()), "{sanitizer}");
-        assert!(scene.recording().is_whole());
-    }
-}
-
 #[test]
 fn under_another_tracer_becalm_refuses_in_one_line() {
     let scene = BACKEND.scene();

@@ -68,14 +68,17 @@ fn fix_says_the_wait_that_check_says() {
     for start in STARTS {
         for options in [&["--profile", "nfs"][..], &["--profile", "lustre", "--cold-server"]] {
             let says = |verb: &[&str]| said(&scene, &[verb, options, &["--"], start].concat());
-            let check = says(&["check", "--json", "-o", "rec"]);
+            // Without --data, check bounds what is read.
+            let check = says(&["check", "--data", "--json", "-o", "rec"]);
             let fix = says(&["fix", "--json"]);
-            for field in ["rpcs", "bytes_read"] {
-                let of = |answer: &Value| answer["predicted_wait"][field].as_u64().unwrap();
-                assert_eq!(of(&check), of(&fix), "{start:?} {field}");
+            let of = |answer: &Value| answer["predicted_wait"]["rpcs"].as_u64().unwrap();
+            assert_eq!(of(&check), of(&fix), "{start:?}");
+            // Which pages are touched depends on where files are mapped.
+            for field in ["bytes_read", "one_rank"] {
+                let of = |answer: &Value| answer["predicted_wait"][field].as_f64().unwrap();
+                let (check, fix) = (of(&check), of(&fix));
+                assert!((check - fix).abs() < 0.03 * check, "{start:?} {field}: {check} {fix}");
             }
-            let of = |answer: &Value| answer["predicted_wait"]["one_rank"].as_f64().unwrap();
-            assert!((of(&check) - of(&fix)).abs() < 1e-9, "{start:?} {} {}", of(&check), of(&fix));
             for field in ["profile", "metadata_latency", "ranks", "nodes", "cold_server"] {
                 assert_eq!(check["model"][field], fix["model"][field], "{field}");
             }

@@ -2,7 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use recording::{Cause, Kind, ProcessId};
+use recording::module_search::distribution;
+use recording::{Cause, Kind, ProcessId, Role};
 
 use super::roots::{ListRoots, splits, stem};
 use crate::survey::{MetadataOp, OpId, OpSurvey, ProgramId};
@@ -90,4 +91,6 @@ pub(super) fn can_search(op: &MetadataOp) -> bool {
         && matches!(op.kind, Kind::Open | Kind::Stat | Kind::Access)
         && op.path.len() > 1
         && op.path.starts_with(b"/")
+        // Who asks each of Python's distributions for the same file walks them.
+        && !(op.role == Role::Python && distribution(op.path).is_some())
 }

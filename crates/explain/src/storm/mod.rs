@@ -179,11 +179,12 @@ pub(crate) type StormDetector = fn(&OpSurvey) -> Option<DetectedStorm>;
 ///    running it is the cure of all of it.
 /// 3. What the caller's identity tells: the module tool, the loader.
 /// 4. What the path tells of a Python process.
-/// 5. Searches in other lists, by the names that are tried in one directory after the other.
+/// 5. Configuration, by its names, and searches in other lists, by the names that are tried in one
+///    directory after the other.
 /// 6. Many files, before walks: whoever lists directories to open all that is in them does it for
 ///    the files.
 /// 7. Walks, before what only the path tells: a walk comes by locale directories too.
-/// 8. What is left: locales and configuration, by their paths, and repeats.
+/// 8. What is left: locales, by their paths, and repeats.
 ///
 /// What page faults fetch is nobody's operation: [`data`] claims none, and comes beside these.
 pub(crate) const DETECTORS: &[StormDetector] = &[
@@ -193,10 +194,10 @@ pub(crate) const DETECTORS: &[StormDetector] = &[
     loader::detect,
     dlopen::detect,
     python::detect,
+    configuration::detect,
     search_list::detect,
     files::detect,
     walk::detect,
     locale::detect,
-    configuration::detect,
     repeat::detect,
 ];

@@ -14,7 +14,7 @@ fn opened(path: u32, at_millis: u64) -> Event {
 }
 
 fn idle() -> Waiting {
-    Waiting { in_call_since: None, faults: 0 }
+    Waiting { in_call_since: None, faults: 0, processors: ProcessorTime::default() }
 }
 
 /// Looks every 50 ms, as the tracer does; the millisecond at which the start is over.
@@ -34,14 +34,46 @@ fn a_start_is_over_when_nothing_new_was_opened_for_half_a_second() {
 }
 
 #[test]
+fn a_script_that_forks_is_never_quiet() {
+    let mut watch = StartWatch::new(vec![Until::Quiet], Nanos(0));
+    let ended = (0..100).find(|look| {
+        let now = Nanos(look * 50_000_000);
+        if look % 8 == 0 && *look <= 64 {
+            watch.born(now);
+        }
+        watch.is_over(now, idle).is_some()
+    });
+    assert_eq!(ended, Some(64 + 10));
+}
+
+#[test]
 fn waiting_for_a_filesystem_is_no_quiet() {
     let mut watch = StartWatch::new(vec![Until::Quiet], Nanos(0));
     let in_call =
-        |millis: u64| Waiting { in_call_since: (millis < 2000).then_some(Nanos(0)), faults: 0 };
+        |millis: u64| Waiting { in_call_since: (millis < 2000).then_some(Nanos(0)), ..idle() };
     assert_eq!(over(&mut watch, in_call), Some(2450));
     let mut watch = StartWatch::new(vec![Until::Quiet], Nanos(0));
-    let faulting = |millis: u64| Waiting { in_call_since: None, faults: millis.min(3000) / 50 };
+    let faulting = |millis: u64| Waiting { faults: millis.min(3000) / 50, ..idle() };
     assert_eq!(over(&mut watch, faulting), Some(3500));
+}
+
+#[test]
+fn waiting_for_a_processor_is_no_quiet_and_computing_is() {
+    let of = |used: u64, waited: u64| {
+        move |millis: u64| Waiting {
+            processors: ProcessorTime {
+                used: Duration::from_micros(millis * used * 10),
+                waited: Duration::from_micros(millis * waited * 10),
+            },
+            ..idle()
+        }
+    };
+    let ends =
+        |used, waited| over(&mut StartWatch::new(vec![Until::Quiet], Nanos(0)), of(used, waited));
+    assert_eq!(ends(0, 0), Some(500), "asleep");
+    assert_eq!(ends(100, 0), Some(500), "it computes");
+    assert_eq!(ends(400, 100), Some(650), "four threads compute, and a fifth waits");
+    assert_eq!(ends(10, 90), Some(4550), "a tenth counts, of what is after the first look");
 }
 
 #[test]

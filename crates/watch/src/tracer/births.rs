@@ -75,6 +75,9 @@ impl Tracer {
                 if let Some(tap) = &mut self.tap {
                     tap.follow(tid);
                 }
+                if let Some(start) = &mut self.start {
+                    start.born(at);
+                }
             }
         }
         for change in self.early.remove(&tid).into_iter().flatten() {

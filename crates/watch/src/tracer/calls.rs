@@ -42,6 +42,10 @@ impl Tracer {
                 }
                 if self.page_faults && faults::maps_much(&entry) {
                     self.watch_faults(thread.tid());
+                    if self.tap.is_some() {
+                        // It reports the call.
+                        return Ok(Next::GoOn(0));
+                    }
                     // Recorded even where other mappings are not: how much of a file there is.
                     entry.shape.recorded = true;
                 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use launch::Ended;
 use launch::signals::{ReceivedSignal, SignalQueue};
-use proc::{ProcessStat, ProcessStatus};
+use proc::{ProcessStat, ProcessStatus, ProcessorTime};
 use recording::{Kind, LetGo, Nanos};
 use rustc_hash::FxHashSet;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -239,11 +239,18 @@ impl Tracer {
 
 /// What the program waits for.
 fn waiting<'a>(tasks: impl Iterator<Item = &'a Task>) -> Waiting {
-    let mut waiting = Waiting { in_call_since: None, faults: 0 };
+    let processors = ProcessorTime::default();
+    let mut waiting = Waiting { in_call_since: None, faults: 0, processors };
     for (place, task) in tasks.enumerate() {
         if let Some(pending) = task.pending.as_ref().filter(|pending| is_on_file(pending)) {
             let first = waiting.in_call_since.map_or(pending.start, |it| it.min(pending.start));
             waiting.in_call_since = Some(first);
+        }
+        if place < CROWD
+            && let Some(time) = ProcessorTime::of(task.tid)
+        {
+            waiting.processors.used += time.used;
+            waiting.processors.waited += time.waited;
         }
         if place < CROWD && task.tid == task.group {
             let faults = ProcessStat::of(task.tid).and_then(|stat| stat.major_faults());

@@ -206,7 +206,7 @@ fn what_cannot_be_checked_is_one_line_and_the_documented_status() {
 #[test]
 fn an_answer_that_finds_no_room_leaves_nothing_and_the_commands_status() {
     let scene = Scene::new();
-    let line = format!("ulimit -f 1; {BECALM} check --json=q.json -- sh -c 'exit 3'");
+    let line = format!("ulimit -f 2; {BECALM} check --json=q.json -- sh -c 'exit 3'");
     let ran = run(Command::new("sh").args(["-c", &line]).current_dir(scene.directory()));
     assert_eq!(ran.code(), 3, "{}", ran.err());
     // Nor does the recording find any: another line says that.
@@ -283,7 +283,12 @@ fn what_is_left_out_as_it_is_in_memory_is_said_and_counts_as_is_pasted() {
 fn a_wait_for_data_is_told_from_one_for_operations() {
     let scene = Scene::new();
     std::fs::File::create(scene.at("data")).unwrap().set_len(300 << 20).unwrap();
-    let report = run(&mut check(&scene, &[], &["dd", "if=data", "of=/dev/null", "bs=4M"])).err();
+    let report = run(&mut check(
+        &scene,
+        &["--data", "--until", "exit"],
+        &["dd", "if=data", "of=/dev/null", "bs=4M"],
+    ))
+    .err();
     let said = report.replace('\n', " ");
     assert!(said.contains(" of it for 300 MiB of data that is read."), "{report}");
     assert!(!report.contains(" for them on "), "{report}");

@@ -43,12 +43,14 @@ impl ForkLines {
     /// What a recording's processes say.
     pub fn of(recording: &Recording, lines: ScriptLines, still_running: usize) -> ForkLines {
         let wall = recording.processes.first().and_then(|command| command.end);
+        // Of what runs on, as long as it was watched.
+        let watched = || recording.summary.as_ref().map_or(Nanos(0), |summary| summary.ended);
         ForkLines {
             schema: "becalm.fork.lines/1",
             headline: headline(&lines),
             recording: None,
             rank: None,
-            wall: wall.map(|end| end.at).unwrap_or_default(),
+            wall: wall.map_or_else(watched, |end| end.at),
             still_running: still_running as u64,
             lines,
         }

@@ -37,12 +37,12 @@ pub struct DataReport {
 pub struct ReportedFile {
     /// The file.
     pub path: Name,
-    /// Bytes that calls returned.
-    pub read_bytes: u64,
-    /// How many calls.
-    pub reads: u64,
-    /// Bytes that were mapped, each counted once.
-    pub mapped_bytes: u64,
+    /// Bytes that calls returned; none: not watched.
+    pub read_bytes: Option<u64>,
+    /// How many calls; none: not watched.
+    pub data_reads: Option<u64>,
+    /// Bytes that were mapped, each counted once; none: no mapping that was watched says so.
+    pub mapped_bytes: Option<u64>,
     /// Bytes that were touched through mappings, in parts of 64 KiB; none: not watched.
     pub touched_bytes: Option<u64>,
     /// In which order it was used.
@@ -58,11 +58,12 @@ impl DataReport {
         let faulted = cost::faulted_by_file(&data::touches(recording), readahead_bytes);
         let faulted: HashMap<PathId, FaultedData> = faulted.into_iter().collect();
         let page_faults = recording.header.page_faults;
+        let reads_watched = !recording.header.metadata_only;
         let reported = |used: FileData| ReportedFile {
             path: Name::of(OsStr::from_bytes(recording.path(used.path))),
-            read_bytes: used.read,
-            reads: used.reads,
-            mapped_bytes: used.mapped,
+            read_bytes: reads_watched.then_some(used.read),
+            data_reads: reads_watched.then_some(used.reads),
+            mapped_bytes: (reads_watched || used.mapped > 0).then_some(used.mapped),
             touched_bytes: page_faults.then_some(used.touched),
             order: used.order,
             requests: page_faults.then(|| faulted.get(&used.path).map_or(0, |data| data.requests)),
@@ -92,8 +93,8 @@ impl DataReport {
             let of = |known: Option<String>| known.unwrap_or_else(|| "not watched".to_owned());
             table.row([
                 file.path.to_string(),
-                bytes(file.read_bytes),
-                bytes(file.mapped_bytes),
+                of(file.read_bytes.map(bytes)),
+                of(file.mapped_bytes.map(bytes)),
                 of(file.touched_bytes.map(bytes)),
                 of(file.requests.map(count)),
                 match file.order {
@@ -129,11 +130,11 @@ impl DataReport {
             ),
             false => "what is touched through mappings was not watched".to_owned(),
         };
-        format!(
-            "{}: {} read, {touched}",
-            self.run.command_in(columns),
-            bytes(sum(&|file| file.read_bytes)),
-        )
+        let read = match self.run.metadata_only {
+            true => "what is read was not watched".to_owned(),
+            false => format!("{} read", bytes(sum(&|file| file.read_bytes.unwrap_or(0)))),
+        };
+        format!("{}: {read}, {touched}", self.run.command_in(columns))
     }
 }
 
