@@ -118,7 +118,7 @@ fn order(input: &PlanInput, list: &FoundList) -> Result<Cure, String> {
     let order = searched.best_order(|one, other| content.have_one_name(one, other));
     let empty = content.empty(input.recording, searched);
     let mut change = searched.change_by(&order);
-    let mut known: std::collections::HashSet<usize> = change.spared.iter().copied().collect();
+    let mut known: cost::CallSet = change.spared.iter().copied().collect();
     change.spared.extend(searched.lookups_in(&empty).into_iter().filter(|one| known.insert(*one)));
     let effect = CureEffect::of(change.net());
     let found = searched.found();
