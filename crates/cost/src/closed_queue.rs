@@ -16,7 +16,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::rpc_sequence::{RpcSequence, Stretch};
+use crate::rpc_sequence::RpcSequence;
+use crate::stretches::{Stretch, Stretches};
 use crate::{FilesystemProfile, JobSize};
 
 /// Groups of ranks that are simulated one by one, at most.
@@ -92,7 +93,7 @@ struct NodeGroup {
 }
 
 struct ClosedQueue<'a> {
-    stretches: &'a [Stretch],
+    stretches: JoinedStretches<'a>,
     profile: &'a FilesystemProfile,
     metadata: ServerQueue,
     transfer: ServerQueue,
@@ -109,13 +110,15 @@ pub(crate) fn run(
     grain: Granularity,
 ) -> QueueResult {
     let (groups, mut rank_groups) = divide(job, grain.rank_groups);
-    let sequence = sequence.in_at_most(grain.work / rank_groups.len().max(1));
-    let none = || vec![f64::NAN; sequence.list.len()];
+    let most = grain.work / rank_groups.len().max(1);
+    let stretches = JoinedStretches::of(&sequence.list, most, rank_groups.len());
+    let all = stretches.len;
+    let none = || vec![f64::NAN; all];
     let groups: Vec<NodeGroup> =
         groups.into_iter().map(|nodes| NodeGroup { nodes, cached: none(), data: none() }).collect();
     let station = || ServerQueue { free: 0.0, busy: 0.0 };
     let mut simulation = ClosedQueue {
-        stretches: &sequence.list,
+        stretches,
         profile,
         metadata: station(),
         transfer: station(),
@@ -138,7 +141,7 @@ pub(crate) fn run(
                 }
             }
         }
-        if rank_group.stretch < sequence.list.len() {
+        if rank_group.stretch < all {
             waiting.push(Reverse((SimulatedTime(at), number)));
         }
     }
@@ -150,10 +153,37 @@ pub(crate) fn run(
     }
 }
 
+/// The stretches of a start, several as one where they are too many.
+struct JoinedStretches<'a> {
+    all: &'a Stretches,
+    /// So many are one.
+    together: usize,
+    len: usize,
+    /// They, where several come by; one alone sees each but once.
+    joined: Vec<Stretch>,
+}
+
+impl<'a> JoinedStretches<'a> {
+    fn of(all: &'a Stretches, most: usize, rank_groups: usize) -> JoinedStretches<'a> {
+        let together = all.len().div_ceil(most.max(1)).max(1);
+        let len = all.len().div_ceil(together);
+        let mut stretches = JoinedStretches { all, together, len, joined: Vec::new() };
+        if rank_groups > 1 && together > 1 {
+            stretches.joined = (0..len).filter_map(|number| stretches.get(number)).collect();
+        }
+        stretches
+    }
+
+    fn get(&self, number: usize) -> Option<Stretch> {
+        let known = self.joined.get(number).copied();
+        known.or_else(|| self.all.joined(number * self.together, self.together))
+    }
+}
+
 impl ClosedQueue<'_> {
     /// Takes a group of ranks through one phase of its stretch. When the next begins; none at the end.
     fn go_on(&mut self, rank_group: &mut RankGroup, at: f64) -> Option<f64> {
-        let stretch = *self.stretches.get(rank_group.stretch)?;
+        let stretch = self.stretches.get(rank_group.stretch)?;
         let service = self.profile.mds.service.nanos().0 as f64;
         let trip = self.profile.mds.round_trip.nanos().0 as f64;
         let group = &mut self.groups[rank_group.node];
@@ -193,7 +223,7 @@ impl ClosedQueue<'_> {
     /// How far the last of a group is behind its first.
     fn lag(&self, rank_group: &RankGroup) -> f64 {
         let service = self.profile.mds.service.nanos().0 as f64;
-        let sends_own = self.stretches.iter().any(|stretch| stretch.own > 0);
+        let sends_own = self.stretches.all.iter().any(|stretch| stretch.own > 0);
         let members = if sends_own { rank_group.ranks } else { self.groups[rank_group.node].nodes };
         (members - 1.0) * service
     }

@@ -1,7 +1,8 @@
 //! The simulation of groups of ranks, held against formulas and against each rank by itself.
 
 use crate::closed_queue::{Granularity, USUAL, run};
-use crate::rpc_sequence::{RpcSequence, Stretch};
+use crate::rpc_sequence::RpcSequence;
+use crate::stretches::{Stretch, Stretches};
 use crate::{FilesystemProfile, JobSize, RpcSummary};
 
 /// Each rank and each operation by itself.
@@ -21,7 +22,7 @@ fn start(operations: usize, period: usize, think: f64) -> RpcSequence {
         let cached = u32::from(period > 0 && number.is_multiple_of(period));
         Stretch { think, cached, own: 1 - cached, ..Stretch::default() }
     };
-    let list: Vec<_> = (0..operations).map(visit).collect();
+    let list: Stretches = (0..operations).map(visit).collect();
     let kept = list.iter().map(|visit| u64::from(visit.cached)).sum();
     let operations = operations as u64;
     let (total, every_rank) = (operations, operations - kept);
@@ -95,7 +96,7 @@ fn uneven(operations: usize, seed: u64) -> RpcSequence {
     };
     let mut visits = start(operations, 0, 0.0);
     let (mut burst, mut is_kept) = (0.0, false);
-    for visit in &mut visits.list {
+    let change = |mut visit: Stretch| {
         burst -= 1.0;
         if burst < 0.0 {
             burst = random() * 60.0;
@@ -105,7 +106,9 @@ fn uneven(operations: usize, seed: u64) -> RpcSequence {
         }
         let cached = u32::from(if random() < 0.9 { is_kept } else { !is_kept });
         (visit.cached, visit.own) = (cached, 1 - cached);
-    }
+        visit
+    };
+    visits.list = visits.list.iter().map(change).collect();
     let kept = visits.list.iter().map(|visit| u64::from(visit.cached)).sum::<u64>();
     visits.summary.once_a_node = kept;
     visits.summary.every_rank = operations as u64 - kept;

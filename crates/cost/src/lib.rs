@@ -18,17 +18,23 @@
 //! | `missing_component` | which component of a path is the one that is not there |
 //! | `compute` | what the processes computed between their calls, without the recorder |
 //! | `recorded_start` | what one rank does: computes, looks paths up, reads, in order |
+//! | `start_steps` | the same in a few bytes a call |
+//! | `fetched_bytes` | what calls and touches fetch to a node |
 //! | `unwatched` | about how much was read, where reads were not watched |
 //! | `rpc_sequence` | which RPCs that takes, once a node or once a rank |
+//! | `stretches` | those stretches of a start, in a few bytes each |
 //! | `closed_queue` | all ranks at once in the server's queue |
 //! | `job_size` | how many ranks, on how many nodes |
 //! | `faulted` | what page faults fetch, after readahead |
 //! | `model` | the predicted wait, of a start and of each of its calls |
+//! | `call_set` | calls of a recording, a bit each |
+//! | `wait_parts` | the part of each call, in a few bytes |
 //! | `projection` | the same for other numbers of ranks |
 //! | `assumptions` | what that takes for granted, in words |
 //! | `csv` | a projection as CSV |
 
 mod assumptions;
+mod call_set;
 mod client_cache;
 mod closed_queue;
 #[cfg(test)]
@@ -36,6 +42,7 @@ mod closed_queue_tests;
 mod compute;
 mod csv;
 mod faulted;
+mod fetched_bytes;
 mod job_size;
 mod left_out;
 mod missing_component;
@@ -49,9 +56,13 @@ mod rpc;
 mod rpc_sequence;
 mod server_cache;
 mod shared_directories;
+mod start_steps;
+mod stretches;
 mod units;
 mod unwatched;
+mod wait_parts;
 
+pub use call_set::CallSet;
 pub use client_cache::ClientCache;
 pub use compute::ComputeSource;
 pub use csv::csv;

@@ -1,14 +1,16 @@
 //! The predicted wait: what a start waits for the filesystem, for one rank and for all.
 
-use std::collections::HashSet;
-
 use recording::Nanos;
 use serde::{Deserialize, Serialize};
 
 use crate::assumptions;
 use crate::closed_queue::{self, USUAL};
-use crate::rpc_sequence::{FAULTS, RpcSequence, Stretch};
-use crate::{CacheRules, FilesystemProfile, JobProjection, JobSize, RecordedStart, TimeSpan};
+use crate::rpc_sequence::RpcSequence;
+use crate::stretches::{FAULTS, Stretch};
+use crate::wait_parts::WaitParts;
+use crate::{
+    CacheRules, CallSet, FilesystemProfile, JobProjection, JobSize, RecordedStart, TimeSpan,
+};
 
 /// A shared filesystem, and who starts on it.
 #[derive(Clone, Debug, PartialEq, Default)]
@@ -39,50 +41,34 @@ pub struct PredictedWait {
 pub struct Prediction {
     /// Of the whole start.
     pub wait: PredictedWait,
-    /// By the number of the call, ascending.
-    parts: Vec<PartOfWait>,
-}
-
-/// What one call has of a wait: a start may have a million, for each filesystem that it is predicted
-/// for.
-#[derive(Clone, Copy, Debug)]
-struct PartOfWait {
-    event: u32,
-    rpcs: u32,
-    bytes_read: u64,
-    one_rank: f64,
-    all_ranks: f64,
-}
-
-impl PartOfWait {
-    fn add(&mut self, other: &PartOfWait) {
-        self.rpcs += other.rpcs;
-        self.bytes_read += other.bytes_read;
-        self.one_rank += other.one_rank;
-        self.all_ranks += other.all_ranks;
-    }
+    /// What each call has of it.
+    calls: WaitParts,
+    /// What page faults have of it.
+    faults: PredictedWait,
 }
 
 impl Prediction {
     /// What these calls (numbers in [`recording::Recording::events`]) have of the wait. Parts of a
     /// start that share no call add up to the whole.
     pub fn of_events(&self, events: impl IntoIterator<Item = usize>) -> PredictedWait {
-        let part_of = |event: usize| {
-            let at = self.parts.binary_search_by_key(&event, |part| part.event as usize).ok()?;
-            self.parts.get(at)
-        };
-        let parts = events.into_iter().filter_map(part_of);
-        parts.fold(PredictedWait::default(), |sum, part| PredictedWait {
-            rpcs: sum.rpcs + u64::from(part.rpcs),
-            bytes_read: sum.bytes_read + part.bytes_read,
-            one_rank: sum.one_rank + part.one_rank,
-            all_ranks: sum.all_ranks + part.all_ranks,
-        })
+        let parts = events.into_iter().filter_map(|event| self.calls.of(event));
+        parts.fold(PredictedWait::default(), PredictedWait::and)
     }
 
     /// What page faults have of the wait.
     pub fn of_faults(&self) -> PredictedWait {
-        self.of_events([FAULTS])
+        self.faults
+    }
+}
+
+impl PredictedWait {
+    fn and(self, other: PredictedWait) -> PredictedWait {
+        PredictedWait {
+            rpcs: self.rpcs + other.rpcs,
+            bytes_read: self.bytes_read + other.bytes_read,
+            one_rank: self.one_rank + other.one_rank,
+            all_ranks: self.all_ranks + other.all_ranks,
+        }
     }
 }
 
@@ -99,11 +85,12 @@ impl CostModel {
         let all = self.project_job(start, &alone, self.job).predicted_wait.max(one);
         let wait = PredictedWait {
             rpcs: alone.summary.total,
-            bytes_read: alone.list.iter().map(Stretch::fetched).sum(),
+            bytes_read: alone.list.iter().map(|stretch| stretch.fetched()).sum(),
             one_rank: one,
             all_ranks: all,
         };
-        Prediction { wait, parts: self.parts(&alone, &wait) }
+        let (calls, faults) = self.parts(&alone, &wait);
+        Prediction { wait, calls, faults }
     }
 
     /// What a start waits where all that it touches of mapped files is read before, one part after
@@ -114,46 +101,46 @@ impl CostModel {
 
     /// What a start waits without these calls (numbers in [`recording::Recording::events`]): what is
     /// computed before them, and read after them, stays.
-    pub fn predict_without(&self, start: &RecordedStart, events: &HashSet<usize>) -> PredictedWait {
-        self.predict(&start.without(events)).wait
+    pub fn predict_without(&self, start: &RecordedStart, events: &CallSet) -> PredictedWait {
+        self.predict(&start.without(|event| events.contains(event))).wait
     }
 
-    /// Each call's part: of one rank's wait, by how long its RPCs take alone; of what all ranks wait
-    /// longer, by how long the servers work on it for all of them.
-    fn parts(&self, alone: &RpcSequence, wait: &PredictedWait) -> Vec<PartOfWait> {
-        let sum = |part: &dyn Fn(&Stretch) -> f64| alone.list.iter().map(part).sum::<f64>();
+    /// Each call's part, and that of page faults: of one rank's wait, by how long its RPCs take alone;
+    /// of what all ranks wait longer, by how long the servers work on it for all of them.
+    fn parts(&self, alone: &RpcSequence, wait: &PredictedWait) -> (WaitParts, PredictedWait) {
+        let sum = |part: &dyn Fn(&Stretch) -> f64| {
+            alone.list.iter().map(|stretch| part(&stretch)).sum::<f64>()
+        };
         let own = |stretch: &Stretch| self.time_alone(stretch);
         let demand = |stretch: &Stretch| self.demand(stretch);
         let (all_own, all_demand) = (sum(&own), sum(&demand));
         let part = |of: f64, all: f64| if all > 0.0 { of / all } else { 0.0 };
-        let mut parts: Vec<PartOfWait> = Vec::new();
-        for stretch in &alone.list {
-            let alone = part(own(stretch), all_own);
-            let queued = if all_demand > 0.0 { part(demand(stretch), all_demand) } else { alone };
-            let one = PartOfWait {
-                event: stretch.event as u32,
-                rpcs: stretch.cached + stretch.own,
+        let (mut parts, mut faults) = (WaitParts::default(), PredictedWait::default());
+        let mut last: Option<(u32, PredictedWait)> = None;
+        for stretch in alone.list.iter() {
+            let alone = part(own(&stretch), all_own);
+            let queued = if all_demand > 0.0 { part(demand(&stretch), all_demand) } else { alone };
+            let one = PredictedWait {
+                rpcs: u64::from(stretch.cached + stretch.own),
                 bytes_read: stretch.fetched(),
                 one_rank: alone * wait.one_rank,
                 all_ranks: alone * wait.one_rank + queued * (wait.all_ranks - wait.one_rank),
             };
-            match parts.last_mut().filter(|last| last.event == one.event) {
-                // Most stretches of a call follow each other.
-                Some(last) => last.add(&one),
-                None => parts.push(one),
-            }
+            last = match last {
+                _ if stretch.event == FAULTS => {
+                    faults = faults.and(one);
+                    last
+                }
+                Some((event, part)) if event == stretch.event => Some((event, part.and(one))),
+                done => {
+                    done.into_iter().for_each(|(event, part)| parts.push(event, part));
+                    Some((stretch.event, one))
+                }
+            };
         }
-        // Page faults are between calls, and one part.
-        parts.sort_unstable_by_key(|part| part.event);
-        parts.dedup_by(|next, part| {
-            let is_same = next.event == part.event;
-            if is_same {
-                part.add(next);
-            }
-            is_same
-        });
-        parts.shrink_to_fit();
-        parts
+        last.into_iter().for_each(|(event, part)| parts.push(event, part));
+        parts.settle();
+        (parts, faults)
     }
 
     /// Nanoseconds that a stretch's RPCs and data take where nobody else starts.

@@ -6,6 +6,7 @@ use recording::Nanos;
 use serde::{Deserialize, Serialize};
 
 use crate::faulted::{FaultedData, Readahead};
+use crate::stretches::{FAULTS, Stretch, Stretches};
 use crate::{ClientCache, FilesystemProfile, RecordedStart, RpcKind, ServerCache};
 
 /// What one of so many round trips at once takes of one: `becalm run` looks at what may have changed
@@ -13,38 +14,6 @@ use crate::{ClientCache, FilesystemProfile, RecordedStart, RpcKind, ServerCache}
 const AT_ONCE: f64 = 1.0 / LOOKS_AT_ONCE as f64;
 /// In so many threads `becalm run` looks at what may have changed.
 pub const LOOKS_AT_ONCE: u64 = 32;
-
-/// The number that stands for page faults where calls have theirs.
-pub(crate) const FAULTS: usize = u32::MAX as usize;
-
-/// A stretch of a rank's start: it computes, then waits for RPCs, then reads.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Stretch {
-    /// The call that takes the RPCs, in the recording; of several calls, the first.
-    pub(crate) event: usize,
-    /// Computing, in nanoseconds.
-    pub(crate) think: f64,
-    /// RPCs whose results the node caches: the first of its ranks sends them.
-    pub(crate) cached: u32,
-    /// RPCs that each rank sends.
-    pub(crate) own: u32,
-    /// Of the round trips of the cached ones, those that nobody waits for: they are sent while
-    /// others are on their way.
-    pub(crate) beside: f64,
-    /// Bytes that come to the node once.
-    pub(crate) bytes: u64,
-    /// Those that page faults bring, likewise, in requests of their own.
-    pub(crate) faulted: FaultedData,
-    /// Nanoseconds that a cold server's disk takes, once for all nodes.
-    pub(crate) disk: f64,
-}
-
-impl Stretch {
-    /// Bytes that come to the node, whatever brings them.
-    pub(crate) fn fetched(&self) -> u64 {
-        self.bytes + self.faulted.bytes
-    }
-}
 
 /// The RPCs of one rank, the first on its node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,7 +39,7 @@ pub struct RpcSummary {
 /// A start, as the server sees it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RpcSequence {
-    pub(crate) list: Vec<Stretch>,
+    pub(crate) list: Stretches,
     /// Computing after the last, in nanoseconds.
     pub(crate) rest: f64,
     pub(crate) summary: RpcSummary,
@@ -112,19 +81,22 @@ impl RpcSequence {
         latency: f64,
         (fetches, window): (bool, u64),
     ) -> RpcSequence {
-        let mut sequence = RpcSequence { rest: start.rest.0 as f64, ..RpcSequence::default() };
+        let list = Stretches::with_room(start.steps.len());
+        let rest = start.rest.0 as f64;
+        let mut sequence = RpcSequence { list, rest, ..RpcSequence::default() };
         let mut think = 0.0;
         let (mut ahead, mut touched) = (Readahead::new(window), 0);
-        for step in &start.steps {
+        for step in start.steps.iter(start.recording) {
             let event = step.event;
             think += step.think.0 as f64;
             *at += step.think.0 as f64;
-            let before = sequence.list.len();
+            let mut waited = 0.0;
             node.each_rpc(Nanos(*at as u64), &step.request, |rpc| {
                 sequence.summary.add(rpc.kind, rpc.enoent, rpc.cached);
                 let (cached, own) = if rpc.cached { (1, 0) } else { (0, 1) };
                 let disk = server.read_for_rpc(&rpc).0 as f64;
                 let beside = if rpc.cached && step.is_at_once { 1.0 - AT_ONCE } else { 0.0 };
+                waited += 1.0 - beside;
                 sequence.list.push(Stretch {
                     event,
                     think,
@@ -136,17 +108,17 @@ impl RpcSequence {
                 });
                 think = 0.0;
             });
-            let waited = sequence.list[before..].iter().map(|stretch| 1.0 - stretch.beside);
-            *at += latency * waited.sum::<f64>();
-            if fetches && step.bytes > 0 {
-                let bytes = step.bytes;
-                let disk = step.read.iter().map(|file| server.read_for_data(file).0 as f64).sum();
+            *at += latency * waited;
+            let Some(data) = step.fetched.filter(|_| fetches) else { continue };
+            if data.bytes > 0 {
+                let bytes = data.bytes;
+                let disk = data.read.iter().map(|file| server.read_for_data(file).0 as f64).sum();
                 sequence.list.push(Stretch { event, think, bytes, disk, ..Stretch::default() });
                 think = 0.0;
             }
-            let touches = &start.touches[touched..step.touched_to.max(touched)];
-            touched = step.touched_to.max(touched);
-            if fetches && !touches.is_empty() {
+            let touches = &start.touches[touched..data.touched_to.max(touched)];
+            touched = data.touched_to.max(touched);
+            if !touches.is_empty() {
                 let faults = touches.iter().map(|touch| ahead.touch(touch));
                 let mut faulted = faults.fold(FaultedData::default(), Add::add);
                 let mut bytes = 0;
@@ -169,25 +141,6 @@ impl RpcSequence {
         }
         sequence.rest += think;
         sequence
-    }
-
-    /// The same in at most so many stretches.
-    pub(crate) fn in_at_most(&self, most: usize) -> RpcSequence {
-        let together = self.list.len().div_ceil(most.max(1)).max(1);
-        let merged = |part: &[Stretch]| {
-            let first = part.first().copied().unwrap_or_default();
-            part.iter().skip(1).fold(first, |sum, stretch| Stretch {
-                event: sum.event,
-                think: sum.think + stretch.think,
-                cached: sum.cached + stretch.cached,
-                own: sum.own + stretch.own,
-                beside: sum.beside + stretch.beside,
-                bytes: sum.bytes + stretch.bytes,
-                faulted: sum.faulted + stretch.faulted,
-                disk: sum.disk + stretch.disk,
-            })
-        };
-        RpcSequence { list: self.list.chunks(together).map(merged).collect(), ..*self }
     }
 }
 

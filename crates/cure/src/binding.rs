@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use cost::CallSet;
 use explain::SourcePath;
 use loader::Disk;
 use loader::bind::{self, BindError, BindOptions, Binding, Effect, KeepRpath};
@@ -42,18 +43,18 @@ pub(crate) fn simulated(
 /// The recorded calls that are no longer made.
 pub(crate) fn effect(recording: &Recording, binding: &Binding) -> CureEffect {
     let mut taken = spared(recording, &binding.programs).unwrap_or_default();
-    taken.extend(spared_while_running(recording, binding));
-    CureEffect::of(taken)
+    taken.extend(spared_while_running(recording, binding).iter());
+    CureEffect { taken, ..CureEffect::default() }
 }
 
 /// The recorded calls that the loaders of these programs no longer make at program start; none
 /// where that cannot be said of one of them.
-fn spared(recording: &Recording, programs: &[Effect]) -> Option<HashSet<usize>> {
+fn spared(recording: &Recording, programs: &[Effect]) -> Option<CallSet> {
     let each = programs.iter().map(|effect| Some((&effect.path, effect.spared.as_ref()?)));
     let spared: HashMap<&PathBuf, &Vec<PathBuf>> = each.collect::<Option<_>>()?;
     // Of each exec, what its loader is spared and has not yet looked up.
     let mut left: HashMap<(ProcessId, usize), HashMap<&[u8], usize>> = HashMap::new();
-    let mut taken_away = HashSet::new();
+    let mut taken_away = CallSet::default();
     for (number, event) in recording.events.iter().enumerate() {
         let is_search = event.in_loader && event.phase == Phase::Loading && event.is_metadata();
         let (true, Some(path)) = (is_search, event.path) else { continue };
@@ -78,7 +79,7 @@ fn spared(recording: &Recording, programs: &[Effect]) -> Option<HashSet<usize>> 
 
 /// The failed lookups, in running programs, of libraries that the bound files then name by full
 /// path. A name that is left to the search in any file may be one that is searched: it stays.
-fn spared_while_running(recording: &Recording, binding: &Binding) -> HashSet<usize> {
+fn spared_while_running(recording: &Recording, binding: &Binding) -> CallSet {
     let bound = binding.changes.iter().flat_map(|change| &change.needed);
     let mut bound: HashSet<&[u8]> = bound.map(|(name, _)| name.as_bytes()).collect();
     for left in &binding.names_left {

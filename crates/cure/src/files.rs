@@ -113,7 +113,7 @@ fn packed(input: &PlanInput, trees: &[(&SourcePath, u64)]) -> Option<Cure> {
             "Store the {} below {directory} as one (zip, tar, HDF5, a database), where the program \
              can read that: {} lookups become one",
             counted(*files, "file", "files"),
-            count(effect.taken.len() as u64),
+            count(effect.taken.len()),
         ),
         command: None,
         actor: CureActor::Author,

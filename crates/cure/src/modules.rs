@@ -190,7 +190,7 @@ impl AvailWalks {
             (!is_first).then_some(*number)
         };
         let below = self.below.iter().filter_map(again);
-        let taken: HashSet<usize> = below.chain(self.own.iter().copied()).collect();
+        let taken = below.chain(self.own.iter().copied());
         CureEffect { added: self.times * ANSWER, ..CureEffect::of(taken) }
     }
 }

@@ -4,9 +4,7 @@
 //! is left, by the [cost] model; what a cure adds is asked of the node itself (its own programs,
 //! becalm's files) and is counted, not waited for.
 
-use std::collections::HashSet;
-
-use cost::{CostModel, LOOKS_AT_ONCE, PredictedWait, RecordedStart};
+use cost::{CallSet, CostModel, LOOKS_AT_ONCE, PredictedWait, RecordedStart};
 use explain::{ExplainOptions, Findings};
 use recording::Recording;
 use serde::Serialize;
@@ -76,7 +74,7 @@ pub(crate) fn operations(number: u64) -> String {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct CureEffect {
     /// Numbers in [`Recording::events`]: these calls are no longer made, or served by the node.
-    pub taken: HashSet<usize>,
+    pub taken: CallSet,
     /// Metadata operations that becalm makes on the node itself.
     pub added: u64,
     /// Names that becalm looks at on the shared filesystem, once a node.
@@ -92,7 +90,7 @@ impl CureEffect {
 
     /// Both.
     pub(crate) fn join(&mut self, other: &CureEffect) {
-        self.taken.extend(&other.taken);
+        self.taken.extend(other.taken.iter());
         self.added += other.added;
         self.looked_at += other.looked_at;
         self.waits_less += other.waits_less;
@@ -124,7 +122,7 @@ impl<'r> StartPredictor<'r> {
 
     /// The start with this done to it.
     pub(crate) fn predict(&self, effect: &CureEffect) -> CurePrediction {
-        let events = effect.taken.iter().map(|number| &self.recording.events[*number]);
+        let events = effect.taken.iter().map(|number| &self.recording.events[number]);
         let (mut taken, mut enoent) = (0, 0);
         for event in events.filter(|event| event.is_metadata()) {
             taken += 1;

@@ -6,7 +6,7 @@ use cost::{
 use recording::{PathId, Recording};
 
 use crate::findings::{OtherWait, WaitModel};
-use crate::survey::OpId;
+use crate::survey::{OpId, OpSurvey};
 use crate::{ExplainOptions, threshold};
 
 /// The predicted wait of a run, to be taken apart.
@@ -14,8 +14,6 @@ pub(crate) struct RunWait {
     prediction: Prediction,
     /// On other filesystems, by name.
     others: Vec<(String, Prediction)>,
-    /// Of each metadata operation, its number among all events.
-    events: Vec<usize>,
     /// How it was predicted.
     pub model: WaitModel,
     /// Why the recording does not tell what is waited for, where it does not.
@@ -45,8 +43,6 @@ impl RunWait {
     /// Predicts a run's wait.
     pub(crate) fn of(recording: &Recording, options: &ExplainOptions) -> RunWait {
         let start = RecordedStart::of(recording, &options.below, None);
-        let events = recording.events.iter().enumerate();
-        let events = events.filter(|(_, event)| event.is_metadata()).map(|(number, _)| number);
         let prediction = options.model.predict(&start);
         let other = |model: &CostModel| (model.profile.name.clone(), model.predict(&start));
         let others: Vec<_> = options.other_models.iter().map(other).collect();
@@ -59,7 +55,6 @@ impl RunWait {
             threshold::would_be_felt(left.operations, all, profile.latency().seconds())
         };
         RunWait {
-            events: events.collect(),
             model: wait_model(&options.model, &start),
             // Where there are no operations, there is nothing to wait for.
             refused: refused.filter(|why| !matches!(why, ProjectionError::Nothing)),
@@ -82,17 +77,25 @@ impl RunWait {
         self.prediction.wait
     }
 
-    /// Of these metadata operations.
-    pub(crate) fn part(&self, ops: impl IntoIterator<Item = OpId>) -> PredictedWait {
-        self.prediction.of_events(ops.into_iter().map(|op| self.events[op]))
+    /// Of these metadata operations, by their numbers among all events.
+    pub(crate) fn part(&self, events: impl IntoIterator<Item = usize>) -> PredictedWait {
+        self.prediction.of_events(events)
     }
 
-    /// Of these metadata operations, or of all of it, on the other filesystems.
-    pub(crate) fn other_waits(&self, ops: Option<&[OpId]>) -> Vec<OtherWait> {
-        let events = |ops: &[OpId]| ops.iter().map(|op| self.events[*op]).collect::<Vec<_>>();
+    /// Of all of it, on the other filesystems.
+    pub(crate) fn other_waits(&self) -> Vec<OtherWait> {
+        self.others_by(|prediction| prediction.wait)
+    }
+
+    /// Of these metadata operations, on the other filesystems.
+    pub(crate) fn other_waits_of(&self, survey: &OpSurvey, ops: &[OpId]) -> Vec<OtherWait> {
+        self.others_by(|prediction| prediction.of_events(survey.events_of(ops)))
+    }
+
+    fn others_by(&self, wait: impl Fn(&Prediction) -> PredictedWait) -> Vec<OtherWait> {
         let part = |(profile, prediction): &(String, Prediction)| OtherWait {
             profile: profile.clone(),
-            wait: ops.map_or(prediction.wait, |ops| prediction.of_events(events(ops))),
+            wait: wait(prediction),
         };
         self.others.iter().map(part).collect()
     }

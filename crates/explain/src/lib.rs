@@ -60,7 +60,7 @@ pub use words::listed;
 
 use cost::RunWait;
 use storm::DetectedStorm;
-use survey::{CleanPaths, OpSurvey};
+use survey::{CleanPaths, OpId, OpSurvey};
 use words::{counted, operations};
 
 /// What the reader of the findings wants to know beside them.
@@ -93,14 +93,14 @@ impl Default for ExplainOptions {
 
 /// Explains a recording.
 pub fn explain(recording: &Recording, options: &ExplainOptions) -> Findings {
+    // First, as it takes much that is let go of.
+    let wait = RunWait::of(recording, options);
     let paths = CleanPaths::of(recording);
     let mut survey = OpSurvey::new(recording, &paths);
-    let wait = RunWait::of(recording, options);
     let mut storms = Vec::new();
     for detect in storm::DETECTORS {
         let Some(case) = detect(&survey) else { continue };
-        let claim = case.claim.clone();
-        let finding = finding(&survey, case, &wait, options);
+        let (finding, claim) = finding(&survey, case, &wait, options);
         // Execs take time even where they wait for nothing.
         let is_storm = finding.storm == Storm::Fork
             || threshold::is_storm(finding.avoidable_wait, wait.whole().one_rank);
@@ -115,8 +115,8 @@ pub fn explain(recording: &Recording, options: &ExplainOptions) -> Findings {
     let totals = totals(&survey);
     let program = program(recording);
     let is_own = |op: &survey::MetadataOp| op.exec.is_some_and(recording::Exec::is_becalm_run);
-    let own = survey.ops.iter().enumerate().filter(|(_, op)| is_own(op)).map(|(id, _)| id);
-    let own_wait = wait.part(own).one_rank;
+    let own = survey.numbered().filter(|(_, op)| is_own(op)).map(|(id, _)| id);
+    let own_wait = wait.part(own.map(|id| survey.event_of(id))).one_rank;
     // What is behind the cut may be a storm.
     let is_cut = recording.cut.is_some() && options.still_running == 0;
     let verdict = match StartVerdict::of(&storms, &totals, wait.told(), own_wait) {
@@ -134,7 +134,7 @@ pub fn explain(recording: &Recording, options: &ExplainOptions) -> Findings {
         rest,
         predicted_wait: wait.told(),
         own_wait,
-        other_waits: if wait.refused.is_none() { wait.other_waits(None) } else { Vec::new() },
+        other_waits: if wait.refused.is_none() { wait.other_waits() } else { Vec::new() },
         threshold: threshold::threshold(&wait.model.profile),
         warnings: warnings::of_run(recording, &wait, options.still_running),
         model: wait.model,
@@ -142,19 +142,19 @@ pub fn explain(recording: &Recording, options: &ExplainOptions) -> Findings {
     }
 }
 
-/// A case with all its numbers.
+/// A case with all its numbers, and the operations that it claims.
 fn finding(
     survey: &OpSurvey,
     case: DetectedStorm,
     wait: &RunWait,
     options: &ExplainOptions,
-) -> Finding {
+) -> (Finding, Vec<OpId>) {
     let claim = &case.claim;
-    let predicted_wait = wait.part(claim.iter().copied());
-    let other_waits = wait.other_waits(Some(claim));
-    let each = || claim.iter().map(|id| &survey.ops[*id]);
+    let predicted_wait = wait.part(survey.events_of(claim));
+    let other_waits = wait.other_waits_of(survey, claim);
+    let each = || claim.iter().map(|id| survey.op(*id));
     let metadata_ops = claim.len() as u64;
-    Finding {
+    let finding = Finding {
         storm: case.storm,
         title: case.title,
         cause: case.cause,
@@ -175,7 +175,8 @@ fn finding(
         predicted_wait,
         other_waits,
         evidence: format!("becalm report {} --by {}", options.recording, case.evidence),
-    }
+    };
+    (finding, case.claim)
 }
 
 /// What page faults fetch, if that is a storm.
@@ -186,7 +187,7 @@ fn faults(survey: &OpSurvey, wait: &RunWait, options: &ExplainOptions) -> Option
         predicted_wait: faults.wait,
         other_waits: faults.others.clone(),
         avoidable_wait: faults.avoidable,
-        ..finding(survey, case, wait, options)
+        ..finding(survey, case, wait, options).0
     };
     let all = wait.whole().one_rank;
     threshold::is_storm_of_data(finding.avoidable_wait, all).then_some(finding)
@@ -204,6 +205,7 @@ fn causes(survey: &OpSurvey, wait: &RunWait) -> Vec<CauseWait> {
     let counts = survey.causes(free.iter().map(|(id, _)| *id)).into_iter();
     let waited = |count: CauseCount| {
         let own = free.iter().filter(|(_, cause)| *cause == count.cause).map(|(id, _)| *id);
+        let own = own.map(|id| survey.event_of(id));
         CauseWait { count, predicted_wait: wait.part(own).one_rank }
     };
     let mut causes: Vec<_> = counts.map(waited).collect();
@@ -213,18 +215,16 @@ fn causes(survey: &OpSurvey, wait: &RunWait) -> Vec<CauseWait> {
 
 fn totals(survey: &OpSurvey) -> RunTotals {
     let recording = survey.recording;
-    let ops = &survey.ops;
     let wall = wall(recording);
-    let paths: HashSet<_> = ops.iter().filter_map(|op| op.path_id).collect();
+    let paths: HashSet<_> = survey.ops().filter_map(|op| op.path_id).collect();
     let cpu = recording
         .processes
         .iter()
         .filter_map(|process| process.end)
         .map(|end| end.usage.user.0 + end.usage.system.0)
         .sum();
-    let count = |wanted: &dyn Fn(&survey::MetadataOp) -> bool| {
-        ops.iter().filter(|op| wanted(op)).count() as u64
-    };
+    let count =
+        |wanted: &dyn Fn(&survey::MetadataOp) -> bool| survey.ops().filter(wanted).count() as u64;
     let processes = recording.processes.len() as u64;
     RunTotals {
         metadata_ops: survey.total(),

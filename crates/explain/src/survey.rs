@@ -58,8 +58,26 @@ impl<'a> MetadataOp<'a> {
     }
 }
 
-/// A number of a [`MetadataOp`] in [`OpSurvey::ops`].
-pub(crate) type OpId = usize;
+/// A number of a [`MetadataOp`]: see [`OpSurvey::op`].
+pub(crate) type OpId = u32;
+
+/// A metadata operation without what its event, its program and the path tell: there may be a
+/// million.
+struct PackedOp {
+    event: u32,
+    /// In [`OpSurvey::programs`].
+    program: u32,
+    kind: Kind,
+    why: Attribution,
+}
+
+/// A program that made operations.
+#[derive(Clone, Copy)]
+struct OpProgram<'a> {
+    exec: Option<&'a Exec>,
+    name: ProgramId,
+    role: Role,
+}
 
 /// A program by its name: see [`OpSurvey::name`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -71,7 +89,8 @@ pub(crate) struct OpSurvey<'a> {
     /// The recording.
     pub recording: &'a Recording,
     /// Its metadata operations, in the order in which they ended.
-    pub ops: Vec<MetadataOp<'a>>,
+    ops: Vec<PackedOp>,
+    programs: Vec<OpProgram<'a>>,
     /// The entries of `sys.path` that its Pythons searched.
     pub sys_path: SysPath,
     claimed: Vec<bool>,
@@ -84,27 +103,70 @@ impl<'a> OpSurvey<'a> {
     pub fn new(recording: &'a Recording, paths: &'a CleanPaths) -> OpSurvey<'a> {
         let mut attributor = Attributor::new(recording);
         let mut names = ProgramNames::default();
-        let ops: Vec<_> = recording
-            .events
-            .iter()
-            .filter(|event| event.is_metadata())
-            .map(|event| {
-                let exec = attributor.program(event.process, event.start);
-                MetadataOp {
-                    event,
-                    kind: event.kind(),
-                    why: attributor.attribute(event),
-                    exec,
-                    program: names.program(recording, exec),
-                    role: attributor.role(event.process, event.start),
-                    path: event.path.map_or(&[], |path| paths.get(recording, path)),
-                    path_id: event.path.map(|path| paths.id(path)),
-                }
-            })
-            .collect();
+        let mut programs: Vec<OpProgram> = Vec::new();
+        let mut numbers: HashMap<(Option<*const Exec>, Role), u32> = HashMap::new();
+        let mut ops = Vec::with_capacity(recording.events.len());
+        let events = recording.events.iter().enumerate();
+        for (number, event) in events.filter(|(_, event)| event.is_metadata()) {
+            let exec = attributor.program(event.process, event.start);
+            let role = attributor.role(event.process, event.start);
+            let next = programs.len() as u32;
+            let program = *numbers.entry((exec.map(std::ptr::from_ref), role)).or_insert(next);
+            if program == next {
+                programs.push(OpProgram { exec, name: names.program(recording, exec), role });
+            }
+            let (event, kind, why) = (number as u32, event.kind(), attributor.attribute(event));
+            ops.push(PackedOp { event, program, kind, why });
+        }
         let claimed = vec![false; ops.len()];
         let sys_path = attributor.into_sys_path();
-        OpSurvey { recording, ops, sys_path, claimed, names, paths }
+        OpSurvey { recording, ops, programs, sys_path, claimed, names, paths }
+    }
+
+    /// An operation.
+    pub fn op(&self, id: OpId) -> MetadataOp<'a> {
+        self.unpacked(&self.ops[id as usize])
+    }
+
+    /// All of them.
+    pub fn ops(&self) -> impl Iterator<Item = MetadataOp<'a>> {
+        self.ops_from(0)
+    }
+
+    /// All of them from that one on.
+    pub fn ops_from(&self, id: OpId) -> impl Iterator<Item = MetadataOp<'a>> {
+        let ops = self.ops.get(id as usize..).unwrap_or_default();
+        ops.iter().map(|op| self.unpacked(op))
+    }
+
+    /// All of them with their numbers.
+    pub fn numbered(&self) -> impl Iterator<Item = (OpId, MetadataOp<'a>)> {
+        (0..).zip(self.ops())
+    }
+
+    /// The number of an operation in [`Recording::events`].
+    pub fn event_of(&self, id: OpId) -> usize {
+        self.ops[id as usize].event as usize
+    }
+
+    /// The numbers of operations in [`Recording::events`].
+    pub fn events_of(&self, ops: &[OpId]) -> impl Iterator<Item = usize> {
+        ops.iter().map(|id| self.event_of(*id))
+    }
+
+    fn unpacked(&self, op: &PackedOp) -> MetadataOp<'a> {
+        let event = &self.recording.events[op.event as usize];
+        let OpProgram { exec, name, role } = self.programs[op.program as usize];
+        MetadataOp {
+            event,
+            kind: op.kind,
+            why: op.why,
+            exec,
+            program: name,
+            role,
+            path: event.path.map_or(&[], |path| self.path(path)),
+            path_id: event.path.map(|path| self.paths.id(path)),
+        }
     }
 
     /// The bytes of a path, without `..`.
@@ -149,14 +211,15 @@ impl<'a> OpSurvey<'a> {
     }
 
     /// The operations that no storm has claimed yet.
-    pub fn free(&self) -> impl Iterator<Item = (OpId, &MetadataOp<'a>)> {
-        self.ops.iter().enumerate().filter(|(id, _)| !self.claimed[*id])
+    pub fn free(&self) -> impl Iterator<Item = (OpId, MetadataOp<'a>)> {
+        let free = (0..).zip(&self.ops).filter(|(id, _)| !self.claimed[*id as usize]);
+        free.map(|(id, op)| (id, self.unpacked(op)))
     }
 
     /// Gives operations to a storm.
     pub fn claim(&mut self, ops: &[OpId]) {
         for id in ops {
-            self.claimed[*id] = true;
+            self.claimed[*id as usize] = true;
         }
     }
 
@@ -167,12 +230,12 @@ impl<'a> OpSurvey<'a> {
 
     /// How many of these operations are failed lookups.
     pub fn enoent(&self, ops: &[OpId]) -> u64 {
-        ops.iter().filter(|id| self.ops[**id].is_enoent()).count() as u64
+        ops.iter().filter(|id| self.op(**id).is_enoent()).count() as u64
     }
 
     /// How many distinct paths these operations named.
     pub fn distinct(&self, ops: &[OpId]) -> u64 {
-        let paths: HashSet<_> = ops.iter().filter_map(|id| self.ops[*id].path_id).collect();
+        let paths: HashSet<_> = ops.iter().filter_map(|id| self.op(*id).path_id).collect();
         paths.len() as u64
     }
 
@@ -180,7 +243,7 @@ impl<'a> OpSurvey<'a> {
     pub fn causes(&self, ops: impl Iterator<Item = OpId>) -> Vec<CauseCount> {
         let mut counts = BTreeMap::new();
         for id in ops {
-            let op = &self.ops[id];
+            let op = self.op(id);
             let cause = op.why.cause;
             let count =
                 counts.entry(cause).or_insert(CauseCount { cause, metadata_ops: 0, enoent: 0 });
@@ -198,6 +261,8 @@ impl<'a> OpSurvey<'a> {
 pub(crate) struct CleanPaths {
     /// Those that had to be changed.
     cleaned: HashMap<PathId, Box<[u8]>>,
+    /// Which these are.
+    is_cleaned: Vec<bool>,
     /// Of each path, the first one that is the same.
     ids: Vec<PathId>,
 }
@@ -207,9 +272,11 @@ impl CleanPaths {
     pub fn of(recording: &Recording) -> CleanPaths {
         let all = (0..recording.path_count()).map(|number| PathId(number as u32));
         let mut seen: HashMap<Cow<[u8]>, PathId> = HashMap::new();
-        let mut paths = CleanPaths { cleaned: HashMap::new(), ids: Vec::new() };
+        let mut paths =
+            CleanPaths { cleaned: HashMap::new(), is_cleaned: Vec::new(), ids: Vec::new() };
         for id in all {
             let path = clean(recording.path(id));
+            paths.is_cleaned.push(matches!(path, Cow::Owned(_)));
             if let Cow::Owned(cleaned) = &path {
                 paths.cleaned.insert(id, cleaned.as_slice().into());
             }
@@ -219,9 +286,10 @@ impl CleanPaths {
     }
 
     fn get<'a>(&'a self, recording: &'a Recording, id: PathId) -> &'a [u8] {
-        match self.cleaned.get(&id) {
-            Some(path) => path,
-            None => recording.path(id),
+        // Nearly none is, and each operation asks.
+        match self.is_cleaned.get(id.0 as usize) {
+            Some(true) => self.cleaned.get(&id).map_or(b"", |path| path),
+            _ => recording.path(id),
         }
     }
 
@@ -270,4 +338,14 @@ pub(crate) fn split(path: &[u8]) -> (&[u8], &[u8]) {
 /// The value of an environment variable at exec, if the recording has it.
 pub(crate) fn variable<'a>(exec: &'a Exec, name: &str) -> Option<&'a str> {
     exec.env.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_operation_takes_12_bytes() {
+        assert_eq!(size_of::<PackedOp>(), 12);
+    }
 }

@@ -45,6 +45,27 @@ fn a_report_on_a_million_calls_takes_less_than_150_mb() {
 }
 
 #[test]
+fn a_check_of_a_command_with_a_million_calls_takes_less_than_150_mb() {
+    const CALLS: &str = "#include <stdio.h>\n#include <sys/stat.h>\n\
+        int main(void) { char path[64]; struct stat found;\n\
+        for (int n = 0; n < 1000000; n++) {\n\
+        snprintf(path, sizeof path, n % 3 ? \"/no/%d\" : \"/usr/../%d\", n % 1000);\n\
+        stat(path, &found); } return 0; }\n";
+    let directory = tempfile::tempdir().unwrap();
+    let (source, program) = (directory.path().join("calls.c"), directory.path().join("calls"));
+    std::fs::write(&source, CALLS).unwrap();
+    let built = Command::new("gcc").arg(&source).arg("-o").arg(&program).status().unwrap();
+    assert!(built.success());
+    for options in [
+        &["check", "--until", "exit", "--"][..],
+        &["check", "--until", "exit", "--profile", "lustre", "--"],
+    ] {
+        let (peak, _) = taken_by(options, &program);
+        assert!(peak < 150 * MB, "{options:?}: {peak} bytes");
+    }
+}
+
+#[test]
 fn paths_that_are_as_deep_as_they_are_long_take_no_more_memory_than_others() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("deep.becalm");

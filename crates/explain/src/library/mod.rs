@@ -106,12 +106,12 @@ impl<'a> LoaderSearch<'a> {
         // A stat of a directory belongs to the library that the thread looks for.
         let mut looking: HashMap<u32, &[u8]> = HashMap::new();
         for id in &run.ops {
-            let op = &survey.ops[*id];
+            let op = survey.op(*id);
             let is_open = op.kind == Kind::Open;
             let last = looking.get(&op.event.thread).copied().unwrap_or_default();
             let (directory, library) = if is_open { op.split() } else { (op.path, last) };
             looking.insert(op.event.thread, library);
-            if is_housekeeping(op) || library.is_empty() {
+            if is_housekeeping(&op) || library.is_empty() {
                 continue;
             }
             let found = is_open && op.succeeded();

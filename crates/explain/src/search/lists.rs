@@ -93,14 +93,13 @@ pub(crate) fn search_lists<'a>(survey: &OpSurvey<'a>) -> Vec<SearchedList<'a>> {
     let missing = missing.filter_map(|(_, op)| Some((op.path_id?, op.path)));
     let roots = ListRoots::of(missing.collect::<Vec<(PathId, &[u8])>>().into_iter(), &declared);
     let found = searches(survey, &roots);
-    let events: Vec<usize> = numbers(survey);
     let mut clusters = clusters(&found);
     let lookups = |cluster: &Vec<&FoundSearch>| {
         cluster.iter().map(|search| search.probes.len()).sum::<usize>()
     };
     clusters.sort_by_key(|cluster| std::cmp::Reverse(lookups(cluster)));
     clusters.truncate(LISTS);
-    let lists = clusters.into_iter().filter_map(|cluster| list(survey, cluster, &events));
+    let lists = clusters.into_iter().filter_map(|cluster| list(survey, cluster));
     let mut lists: Vec<_> = lists.collect();
     lists.sort_by_key(|list| std::cmp::Reverse(list.claim.len()));
     // Each program looks here and there: what is little beside the first is no list of its own.
@@ -112,12 +111,6 @@ pub(crate) fn search_lists<'a>(survey: &OpSurvey<'a>) -> Vec<SearchedList<'a>> {
         list.claim.retain(|op| claimed.insert(*op));
     }
     lists
-}
-
-/// Of each metadata operation, its number among all events.
-fn numbers(survey: &OpSurvey) -> Vec<usize> {
-    let events = survey.recording.events.iter().enumerate();
-    events.filter(|(_, event)| event.is_metadata()).map(|(number, _)| number).collect()
 }
 
 /// The directories that any variable names.
@@ -183,11 +176,7 @@ fn clusters<'f, 'a>(found: &'f [FoundSearch<'a>]) -> Vec<Vec<&'f FoundSearch<'a>
 }
 
 /// The list that searches have in common; none where it is too short, or another storm's.
-fn list<'a>(
-    survey: &OpSurvey<'a>,
-    cluster: Vec<&FoundSearch<'a>>,
-    events: &[usize],
-) -> Option<SearchedList<'a>> {
+fn list<'a>(survey: &OpSurvey<'a>, cluster: Vec<&FoundSearch<'a>>) -> Option<SearchedList<'a>> {
     let order = in_order(&cluster);
     if order.len() < DIRECTORIES || is_path(survey, &cluster, &order) {
         return None;
@@ -206,7 +195,8 @@ fn list<'a>(
         claim.extend(search.probes.iter().map(|(_, op)| *op));
         claim.extend(search.found.map(|(_, op)| op));
         names.count(search.name, search.probes.len() as u64);
-        let probes = search.probes.iter().map(|(root, op)| (places.of[*root], events[*op]));
+        let probes =
+            search.probes.iter().map(|(root, op)| (places.of[*root], survey.event_of(*op)));
         let found = search.found.map(|(root, _)| places.of[root]);
         searches.searches.push(NameSearch { probes: probes.collect(), found });
     }
@@ -214,7 +204,7 @@ fn list<'a>(
     let mut at_once = HashSet::new();
     for (id, op) in survey.free().filter(|(id, op)| op.program == program && !claimed.contains(id))
     {
-        if !can_search(op) {
+        if !can_search(&op) {
             continue;
         }
         if places.of.contains_key(op.path) {
@@ -227,7 +217,7 @@ fn list<'a>(
             }
         }
     }
-    mark_used(survey, &places, &mut searches, events);
+    mark_used(survey, &places, &mut searches);
     claim.sort_unstable();
     let processes = processes.len() as u64;
     Some(SearchedList { name, program, processes, claim, names, searches })
@@ -235,11 +225,9 @@ fn list<'a>(
 
 /// Says of each directory whether a file in it was opened, by whomever (a program that lists a
 /// directory first makes no search), and which lookups are of the directory itself.
-fn mark_used(survey: &OpSurvey, places: &Places, searches: &mut ListSearches, events: &[usize]) {
-    let opened = survey
-        .ops
-        .iter()
-        .filter(|op| op.kind == Kind::Open && op.succeeded() && !op.event.is_listing());
+fn mark_used(survey: &OpSurvey, places: &Places, searches: &mut ListSearches) {
+    let opened =
+        survey.ops().filter(|op| op.kind == Kind::Open && op.succeeded() && !op.event.is_listing());
     for op in opened {
         let of_entry = |(root, _): (&[u8], &[u8])| places.of.get(root).copied();
         if let Some(entry) = splits(op.path).find_map(of_entry) {
@@ -247,9 +235,9 @@ fn mark_used(survey: &OpSurvey, places: &Places, searches: &mut ListSearches, ev
         }
     }
     // Who checks the list itself does so whatever is searched.
-    for (id, op) in survey.ops.iter().enumerate() {
+    for (id, op) in survey.numbered() {
         if let Some(entry) = places.of.get(op.path) {
-            searches.entries[*entry].own.push(events[id]);
+            searches.entries[*entry].own.push(survey.event_of(id));
         }
     }
 }
@@ -331,7 +319,7 @@ fn execs<'a>(survey: &OpSurvey<'a>, cluster: &[&FoundSearch]) -> Vec<&'a Exec> {
     let mut longest: Vec<_> = cluster.iter().collect();
     longest.sort_by_key(|search| std::cmp::Reverse(search.probes.len()));
     for search in longest {
-        let exec = search.probes.first().and_then(|(_, op)| survey.ops[*op].exec);
+        let exec = search.probes.first().and_then(|(_, op)| survey.op(*op).exec);
         let is_known = |exec: &&Exec| execs.iter().any(|known| std::ptr::eq(*known, *exec));
         if let Some(exec) = exec.filter(|exec| !is_known(exec)) {
             execs.push(exec);

@@ -114,9 +114,9 @@ impl<'a> Cascades<'a> {
     fn find(survey: &OpSurvey<'a>) -> Cascades<'a> {
         let mut groups: HashMap<(ProcessId, &[u8]), Cascade> = HashMap::new();
         for (id, op) in survey.free() {
-            let Some(name) = configuration(op) else { continue };
+            let Some(name) = configuration(&op) else { continue };
             let cascade = groups.entry((op.process(), name)).or_default();
-            cascade.add(id, op);
+            cascade.add(id, &op);
         }
         let mut all = Cascades::default();
         for ((_, name), cascade) in groups {
@@ -127,7 +127,7 @@ impl<'a> Cascades<'a> {
             let known = all.names.entry(name).or_default();
             for id in cascade.ops {
                 all.claim.push(id);
-                known.add(id, &survey.ops[id]);
+                known.add(id, &survey.op(id));
             }
         }
         all.claim.sort_unstable();
@@ -143,9 +143,9 @@ impl<'a> Cascades<'a> {
     fn sources(&self, survey: &OpSurvey) -> Vec<ConfigurationSource> {
         let source = |(name, cascade): (&[u8], &Cascade)| {
             let mut programs = OpTally::default();
-            cascade.ops.iter().for_each(|id| programs.add(survey.ops[*id].program, false));
+            cascade.ops.iter().for_each(|id| programs.add(survey.op(*id).program, false));
             let program = programs.top().map(|(program, _)| survey.full_name(program));
-            let found = cascade.found.values().filter_map(|id| survey.ops[*id].path_id);
+            let found = cascade.found.values().filter_map(|id| survey.op(*id).path_id);
             ConfigurationSource::Configuration {
                 configuration: survey.name_of(name),
                 program: program.unwrap_or("a process").to_owned(),

@@ -16,7 +16,7 @@ pub(super) fn detect(survey: &OpSurvey) -> Option<DetectedStorm> {
     }
     let worst_lists = WorstLists::of(&search);
     let mut programs = OpTally::default();
-    for op in search.claim.iter().map(|id| &survey.ops[*id]) {
+    for op in search.claim.iter().map(|id| survey.op(*id)) {
         programs.add(op.program, op.is_enoent());
     }
     let mut sources = sources(survey, &search, &worst_lists);

@@ -127,12 +127,12 @@ impl<'a> ManyFiles<'a> {
         let mut found = ManyFiles::default();
         for (id, op) in survey.free() {
             let key = op.path_id.map(|path| (op.process(), path));
-            if !is_lookup(op) || !key.is_some_and(|key| times.contains_key(&key)) {
+            if !is_lookup(&op) || !key.is_some_and(|key| times.contains_key(&key)) {
                 continue;
             }
             found.claim.push(id);
             found.programs.add(op.program, op.is_enoent());
-            found.of_git += u64::from(is_git(op));
+            found.of_git += u64::from(is_git(&op));
             found.files.insert(op.path);
             found.processes.insert(op.process());
         }
@@ -167,8 +167,8 @@ fn gits(survey: &OpSurvey) -> HashSet<ProcessId> {
             op.exec.is_some_and(|exec| split(survey.recording.path(exec.image)).1 == b"git");
         is_git && op.kind == Kind::Open && op.succeeded() && op.path.ends_with(b"/index")
     };
-    let ops = survey.ops.iter().filter(|op| reads_index(op));
-    ops.map(MetadataOp::process).collect()
+    let ops = survey.ops().filter(|op| reads_index(op));
+    ops.map(|op| op.process()).collect()
 }
 
 /// Whether it says that a path is a file that is looked at: it was opened to be read, or git asked

@@ -258,7 +258,7 @@ fn title(storms: &[PairCount]) -> String {
 fn sources(survey: &OpSurvey, family: &Family, claim: &[OpId]) -> Vec<ForkSource> {
     let mut metadata_ops = vec![0u64; family.storms.len()];
     for id in claim {
-        if let Some(storm) = family.storm_of(survey.ops[*id].process()) {
+        if let Some(storm) = family.storm_of(survey.op(*id).process()) {
             metadata_ops[storm] += 1;
         }
     }

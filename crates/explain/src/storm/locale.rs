@@ -75,7 +75,7 @@ pub(super) fn detect(survey: &OpSurvey) -> Option<DetectedStorm> {
     }
     let execs: HashSet<_> = claim
         .iter()
-        .map(|id| &survey.ops[*id])
+        .map(|id| survey.op(*id))
         .map(|op| (op.process(), op.exec.map(|exec| exec.at)))
         .collect();
     let execs = execs.len() as u64;
@@ -101,7 +101,7 @@ pub(super) fn detect(survey: &OpSurvey) -> Option<DetectedStorm> {
 fn sources(survey: &OpSurvey, claim: &[OpId], execs: u64) -> Vec<LocaleSource> {
     let (mut settings, mut programs) = (OpTally::default(), OpTally::default());
     let mut names = OpTally::default();
-    for op in claim.iter().map(|id| &survey.ops[*id]) {
+    for op in claim.iter().map(|id| survey.op(*id)) {
         let failed = op.is_enoent();
         programs.add(op.program, failed);
         if let Some(exec) = op.exec {

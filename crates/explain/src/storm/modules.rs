@@ -141,7 +141,7 @@ impl ModuletreeWalk {
                 continue;
             };
             walk.paths.add(modulepath.clone(), op.is_enoent());
-            walk.see(survey, op);
+            walk.see(survey, &op);
         }
         walk
     }

@@ -161,7 +161,7 @@ impl<'a> PathSearches<'a> {
     fn find(survey: &OpSurvey<'a>, path: &PathDirectories) -> PathSearches<'a> {
         let mut searches: HashMap<(ProcessId, &[u8]), Vec<OpId>> = HashMap::new();
         for (id, op) in survey.free() {
-            if is_probe(op, path) {
+            if is_probe(&op, path) {
                 searches.entry((op.process(), op.split().1)).or_default().push(id);
             }
         }
@@ -169,11 +169,11 @@ impl<'a> PathSearches<'a> {
         for ops in searches.into_values() {
             let failed: BTreeSet<_> = ops
                 .iter()
-                .map(|id| &survey.ops[*id])
+                .map(|id| survey.op(*id))
                 .filter(|op| has_failed(op))
                 .map(|op| op.split().0)
                 .collect();
-            let exec = ops.iter().any(|id| survey.ops[*id].kind == Kind::Exec);
+            let exec = ops.iter().any(|id| survey.op(*id).kind == Kind::Exec);
             if failed.len() >= 2 || (exec && !failed.is_empty()) {
                 ops.iter().for_each(|id| found.take(survey, *id));
             }
@@ -183,9 +183,9 @@ impl<'a> PathSearches<'a> {
     }
 
     fn take(&mut self, survey: &OpSurvey<'a>, id: OpId) {
-        let op = &survey.ops[id];
+        let op = survey.op(id);
         let (directory, name) = op.split();
-        let failed = has_failed(op);
+        let failed = has_failed(&op);
         self.claim.push(id);
         self.failed += u64::from(failed);
         self.inferred += u64::from(op.kind != Kind::Exec);
@@ -243,7 +243,7 @@ impl<'a> PathSearches<'a> {
 /// it.
 fn executed<'s>(survey: &'s OpSurvey) -> HashMap<&'s [u8], Option<&'s [u8]>> {
     let mut files = HashMap::new();
-    for op in survey.ops.iter().filter(|op| op.kind == Kind::Exec && op.succeeded()) {
+    for op in survey.ops().filter(|op| op.kind == Kind::Exec && op.succeeded()) {
         let known = files.entry(op.split().1).or_insert(Some(op.path));
         *known = known.filter(|path| *path == op.path);
     }

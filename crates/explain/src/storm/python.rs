@@ -151,7 +151,7 @@ impl<'a> Imports<'a> {
         let mut imports = Imports::default();
         for (id, op) in survey.free().filter(|(_, op)| op.why.cause == Cause::PythonImport) {
             imports.claim.push(id);
-            imports.take(op, &survey.sys_path);
+            imports.take(&op, &survey.sys_path);
         }
         imports
     }

@@ -139,7 +139,7 @@ impl Repeats {
             repeats.avoidable -= u64::from(!is_of_many || !repeats.ops.contains_key(&path));
             repeats.processes.entry(path).or_default().insert(process);
             repeats.ops.entry(path).or_default().extend(&ops);
-            for op in ops.iter().map(|id| &survey.ops[*id]) {
+            for op in ops.iter().map(|id| survey.op(*id)) {
                 let failed = op.is_enoent();
                 repeats.paths.add(path, failed);
                 repeats.kinds.add(op.kind, failed);

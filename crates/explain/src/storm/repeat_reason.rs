@@ -43,7 +43,7 @@ impl RepeatReason {
 
     /// Of the operations on one path; none where nothing tells.
     pub(super) fn of(survey: &OpSurvey, ops: &[OpId]) -> Option<RepeatReason> {
-        let each = || ops.iter().map(|id| &survey.ops[*id]);
+        let each = || ops.iter().map(|id| survey.op(*id));
         let most = |is: &dyn Fn(&MetadataOp) -> bool| {
             each().filter(|op| is(op)).count() * 10 >= ops.len() * 9
         };
@@ -76,8 +76,8 @@ fn is_c_library(file: &[u8]) -> bool {
 
 /// Whether the thread next looks, as this call does, for no link's target right below this path.
 fn is_resolved_further(survey: &OpSurvey, id: OpId) -> bool {
-    let op = &survey.ops[id];
-    let rest = survey.ops.iter().skip(id + 1).take(64);
+    let op = survey.op(id);
+    let rest = survey.ops_from(id + 1).take(64);
     let next = rest.filter(|next| next.event.thread == op.event.thread).take(1).next();
     op.event.is_nofollow()
         && next.is_some_and(|next| next.event.is_nofollow() && split(next.path).0 == op.path)
@@ -86,7 +86,7 @@ fn is_resolved_further(survey: &OpSurvey, id: OpId) -> bool {
 /// The library that nearly all calls lie in.
 fn library(survey: &OpSurvey, ops: &[OpId]) -> Option<RepeatReason> {
     let mut sites = OpTally::default();
-    for op in ops.iter().map(|id| &survey.ops[*id]) {
+    for op in ops.iter().map(|id| survey.op(*id)) {
         let is_own = |site| op.exec.is_some_and(|exec| exec.image == site);
         if let Some(site) = op.event.site.filter(|site| !is_own(*site)) {
             sites.add(site, false);

@@ -161,7 +161,7 @@ impl<'a> Walks<'a> {
         listed.retain(|_, directories| directories.len() >= DIRECTORIES);
         let mut walks = Walks { listed, ..Walks::default() };
         for (id, op) in survey.free() {
-            if let Some(directory) = walks.directory_of(op) {
+            if let Some(directory) = walks.directory_of(&op) {
                 walks.claim.push(id);
                 walks.programs.add(op.program, op.is_enoent());
                 walks.of_python += u64::from(op.role == Role::Python);

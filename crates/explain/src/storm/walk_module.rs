@@ -35,15 +35,15 @@ pub(super) struct PythonWalk<'s, 'a> {
 impl<'s, 'a> PythonWalk<'s, 'a> {
     /// That of the first Python process of a walk.
     pub fn of(survey: &'s OpSurvey<'a>, walk: &[OpId]) -> Option<PythonWalk<'s, 'a>> {
-        let first = walk.iter().find(|id| survey.ops[**id].role == Role::Python)?;
-        let process = survey.ops[*first].process();
-        let ops = walk.iter().copied().filter(|id| survey.ops[*id].process() == process).collect();
+        let first = walk.iter().find(|id| survey.op(**id).role == Role::Python)?;
+        let process = survey.op(*first).process();
+        let ops = walk.iter().copied().filter(|id| survey.op(*id).process() == process).collect();
         Some(PythonWalk { survey, process, ops })
     }
 
     /// The module, where what is walked tells.
     pub fn module(&self) -> Option<Name> {
-        let ops = || self.ops.iter().map(|id| &self.survey.ops[*id]);
+        let ops = || self.ops.iter().map(|id| self.survey.op(*id));
         let of_distributions = ops().filter(|op| distribution(op.path).is_some()).count();
         if of_distributions * 2 <= self.ops.len() {
             return None;
@@ -75,9 +75,9 @@ impl<'s, 'a> PythonWalk<'s, 'a> {
     }
 
     /// The files of modules that the process opened.
-    fn module_files(&self) -> impl Iterator<Item = (OpId, &'s MetadataOp<'a>)> {
+    fn module_files(&self) -> impl Iterator<Item = (OpId, MetadataOp<'a>)> {
         let (survey, process) = (self.survey, self.process);
-        survey.ops.iter().enumerate().filter(move |(_, op)| {
+        survey.numbered().filter(move |(_, op)| {
             let is_file = is_module_file(split(op.path).1) && !op.event.is_change();
             op.process() == process && op.kind == Kind::Open && op.succeeded() && is_file
         })
