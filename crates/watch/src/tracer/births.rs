@@ -78,6 +78,9 @@ impl Tracer {
                 if let Some(start) = &mut self.start {
                     start.born(at);
                 }
+                if how == StartCall::Fork {
+                    self.watch_faults_of_thread(tid);
+                }
             }
         }
         for change in self.early.remove(&tid).into_iter().flatten() {

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `mod` | the parts, the loop, and how a stopped thread goes on |
 //! | `calls` | stops before and after calls |
-//! | `touches` | page faults |
+//! | `touches` | page faults, and calls that a tap reports |
 //! | `births` | births, execs and ends of threads and processes |
 //! | `joining` | processes that ran already: joined, and left |
 //! | `letting_go` | the end of the watching before the end of the command |
@@ -395,19 +395,6 @@ impl Tracer {
         if let TraceError::Failed { .. } = error {
             let process = self.table.task(tid).map_or(ProcessId(0), |task| task.process);
             self.log.blind(Blind::RequestFailed { process, error: error.to_string() });
-        }
-    }
-
-    fn drain(&mut self) {
-        if let Some(tap) = &mut self.tap {
-            let (table, log, shapes) = (&mut self.table, &mut self.log, &self.reader.shapes);
-            tap.drain(TapSink { table, log, shapes });
-        }
-    }
-
-    fn note_lost(&mut self) {
-        if let Some(tap) = &self.tap {
-            tap.note_lost(&mut self.log);
         }
     }
 }

@@ -1,8 +1,9 @@
-//! Page faults: whose are watched, and when they are taken in.
+//! Page faults: whose are watched, and when they are taken in; calls that a tap reports.
 
 use recording::Nanos;
 
 use super::Tracer;
+use crate::descriptor_tap::TapSink;
 
 impl Tracer {
     /// Watches the page faults of a thread's process: of all its threads, and those to come.
@@ -14,7 +15,8 @@ impl Tracer {
         }
     }
 
-    /// A new thread of a process that is watched is watched, too.
+    /// A new thread of a process that is watched is watched, too, and a process that it forks: until
+    /// it is another program it has the same files mapped.
     pub(super) fn watch_faults_of_thread(&mut self, tid: i32) {
         let Some(task) = self.table.task_mut(tid) else { return };
         let is_watched = self.page_faults && task.space.borrow().files.is_some();
@@ -35,6 +37,21 @@ impl Tracer {
         self.drain();
         for task in self.table.tasks_mut() {
             task.take_faults(&mut self.log, ALL);
+        }
+    }
+
+    /// Takes in the calls that the tap has reported.
+    pub(super) fn drain(&mut self) {
+        if let Some(tap) = &mut self.tap {
+            let (table, log, shapes) = (&mut self.table, &mut self.log, &self.reader.shapes);
+            tap.drain(TapSink { table, log, shapes });
+        }
+    }
+
+    /// Notes the calls that the tap could not report.
+    pub(super) fn note_lost(&mut self) {
+        if let Some(tap) = &self.tap {
+            tap.note_lost(&mut self.log);
         }
     }
 }
