@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use recording::{Exec, Kind, Name, PathId, SEARCH_VARIABLES};
+use recording::{Exec, Kind, Name, SEARCH_VARIABLES};
 
 use super::declared::{self, DeclaredList, ListName};
 use super::names::{FoundSearch, can_search, searches};
@@ -91,7 +91,7 @@ pub(crate) fn search_lists<'a>(survey: &OpSurvey<'a>) -> Vec<SearchedList<'a>> {
     let declared = declared_directories(survey);
     let missing = survey.free().filter(|(_, op)| can_search(op) && op.is_enoent());
     let missing = missing.filter_map(|(_, op)| Some((op.path_id?, op.path)));
-    let roots = ListRoots::of(missing.collect::<Vec<(PathId, &[u8])>>().into_iter(), &declared);
+    let roots = ListRoots::of(missing, &declared);
     let found = searches(survey, &roots);
     let mut clusters = clusters(&found);
     let lookups = |cluster: &Vec<&FoundSearch>| {
