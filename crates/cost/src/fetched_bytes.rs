@@ -4,7 +4,9 @@ use std::iter::Peekable;
 use std::vec::IntoIter;
 
 use recording::query::data::{self, DataAccess};
-use recording::{Event, Kind as CallKind, Mount, Nanos, Outcome, PathId, ProcessId, Recording};
+use recording::{
+    Event, Exec, Kind as CallKind, Mount, Nanos, Outcome, PathId, ProcessId, Recording,
+};
 use rustc_hash::FxHashMap;
 
 use crate::shared_directories::SharedPaths;
@@ -80,7 +82,12 @@ pub(crate) struct FirstTouches<'s, 'a> {
 impl<'s, 'a> FirstTouches<'s, 'a> {
     /// Before the first call.
     pub(crate) fn of(recording: &'a Recording, shared: &'s SharedPaths) -> FirstTouches<'s, 'a> {
-        let left = data::touches(recording).into_iter().peekable();
+        // becalm's own program is on the node, or is asked for once by all that it launches.
+        let is_own = |touch: &DataAccess| {
+            recording.program(touch.process, touch.at).is_some_and(Exec::is_becalm_run)
+        };
+        let all: Vec<_> = data::touches(recording).into_iter().filter(|it| !is_own(it)).collect();
+        let left = all.into_iter().peekable();
         FirstTouches { recording, shared, left, last: FxHashMap::default(), list: Vec::new() }
     }
 

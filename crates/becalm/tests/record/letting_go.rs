@@ -230,30 +230,38 @@ fn a_signal_reaches_a_command_that_was_let_go_of_once() {
 #[test]
 fn a_command_that_was_let_go_of_outlives_its_recorder() {
     let scene = Scene::new();
-    let script = "echo $$; read line; echo \"read $line\" > alive";
-    let mut live =
-        Live::start(record(&scene, "0.2", &["sh", "-c", script]).current_dir(scene.directory()));
+    let alive = scene.at("alive");
+    let script = format!("echo $$; sleep 1.5; echo done > {alive}");
+    let mut live = Live::start(&mut record(&scene, "0.2", &["sh", "-c", &script]));
     let pid: i32 = live.line().parse().unwrap();
     wait_until("it is let go of", || status(pid, "TracerPid") == "0");
     let recorder: i32 = status(pid, "PPid").parse().unwrap();
     kill_process(Pid::from_raw(recorder).unwrap(), Signal::KILL).unwrap();
+    wait_until("it has done its work", || Path::new(&alive).exists());
     let ran = live.end();
     assert_eq!(ran.code(), 125);
     assert!(ran.err().contains("which it had let go of, runs on"), "{}", ran.err());
-    let alive = || std::fs::read_to_string(scene.at("alive")).unwrap_or_default();
-    wait_until("it has done its work", || alive() == "done\n");
 }
+
+/// Closes the terminal whose session the command leads, a second after its start.
+const HANG_UP: &str = "import os, pty, sys, time
+pid, terminal = pty.fork()
+if pid == 0: os.execv(sys.argv[1], sys.argv[1:])
+time.sleep(1); os.close(terminal)";
 
 #[test]
 fn the_end_of_the_terminal_reaches_the_command_where_becalm_leads_its_session() {
     for until in ["exit", "0.1"] {
         let scene = Scene::new();
-        let script = "trap 'echo gone > hung-up; exit' HUP; echo up; sleep 0.5; echo later; \
-                      while :; do sleep 0.05; done";
-        let mut command = record(&scene, until, &["sh", "-c", script]);
-        let mut terminal = Terminal::start(command.current_dir(scene.directory()));
-        terminal.expect("later");
-        drop(terminal);
-        wait_until("it has heard", || Path::new(&scene.at("hung-up")).exists());
+        let heard = scene.at("heard");
+        let script = format!("trap 'echo gone > {heard}; exit' HUP; while :; do sleep 0.05; done");
+        let command = record(&scene, until, &["sh", "-c", &script]);
+        let python = Command::new("python3")
+            .args(["-c", HANG_UP])
+            .arg(command.get_program())
+            .args(command.get_args())
+            .status();
+        assert!(python.unwrap().success());
+        wait_until("it has heard", || Path::new(&heard).exists());
     }
 }

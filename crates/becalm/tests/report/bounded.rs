@@ -63,7 +63,7 @@ fn a_call_on_a_path_of_thousands_of_components_over_and_over_is_refused_in_a_lin
 fn most_held(directory: &Path, words: &[&str]) -> u64 {
     let seen = directory.join("seen.becalm");
     let recorded = Command::new(BECALM)
-        .args(["record", "-o"])
+        .args(["record", "--until", "exit", "-o"])
         .args([seen.as_os_str(), "--".as_ref(), BECALM.as_ref()])
         .args(words)
         .output()

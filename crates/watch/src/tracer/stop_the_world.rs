@@ -39,6 +39,7 @@ const STOPPED: u32 = (libc::SIGSTOP as u32) << 8 | 0x7f;
 /// More than all registers of any processor take.
 const MOST_REGISTERS: usize = 64 << 10;
 /// NT_PRSTATUS of elf.h: what PTRACE_GETREGS gets.
+#[cfg(target_arch = "x86_64")]
 const GENERAL: u64 = 1;
 
 impl StoppedWorld {
