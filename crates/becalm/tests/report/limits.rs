@@ -1,11 +1,10 @@
 //! What becalm takes to read a recording, however it was made.
 
-use std::fs::File;
 use std::path::Path;
 use std::process::Command;
 
-use recording::{ExitStatus, Writer};
-use testkit::made::{Made, ask, header, storm};
+use recording::ExitStatus;
+use testkit::made::{Made, ask};
 
 /// Runs a command, and prints the largest resident set of it in KiB (getrusage(2)) and how long it
 /// had a processor, in seconds.
@@ -30,19 +29,6 @@ const MB: u64 = 1_000_000;
 /// Ways to look at a recording, of which each goes through all of it.
 const LOOKS: [&[&str]; 4] =
     [&["report"], &["report", "--by", "prefix"], &["report", "--by", "line"], &["scale"]];
-
-#[test]
-fn a_report_on_a_million_calls_takes_less_than_150_mb() {
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("million.becalm");
-    let mut writer = Writer::new(Box::new(File::create(&file).unwrap()), &header()).unwrap();
-    let ended = storm::record(&mut writer, 1_000_000);
-    writer.finish(ended).unwrap();
-    for words in &LOOKS[..3] {
-        let (peak, _) = taken_by(words, &file);
-        assert!(peak < 150 * MB, "{words:?}: {peak} bytes");
-    }
-}
 
 #[test]
 fn a_check_of_a_command_with_a_million_calls_takes_less_than_150_mb() {
