@@ -1,6 +1,5 @@
 //! A cure, as data. docs/schema/becalm.check.md describes the JSON.
 
-use ahead::ReadAheadList;
 use explain::{SourcePath, Storm};
 use recording::Name;
 use serde::Serialize;
@@ -97,9 +96,6 @@ pub enum CureChange {
         files: u64,
         /// How many bytes of them.
         bytes: u64,
-        /// Which parts, in which order.
-        #[serde(skip)]
-        list: ReadAheadList,
     },
     /// Files are stored as one.
     PackFiles {

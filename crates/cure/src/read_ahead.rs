@@ -53,7 +53,7 @@ fn cure(input: &PlanInput, finding: &Finding) -> Result<Cure, String> {
         )),
         actor: CureActor::You,
         owner: None,
-        change: CureChange::ReadAhead { files, bytes: size, list },
+        change: CureChange::ReadAhead { files, bytes: size },
         risk: Some("up to a quarter of the free memory holds what is read".to_owned()),
         predicted,
         effect,

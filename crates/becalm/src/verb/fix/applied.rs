@@ -141,7 +141,6 @@ fn launch_plan(
         match &cure.change {
             CureChange::ShowBoundCopies { .. } => copies = Some(&plan.cures.copies),
             CureChange::RunBuiltins { .. } => calm.builtins = true,
-            CureChange::ReadAhead { list, .. } => calm.read_ahead = list.clone(),
             CureChange::SetVariable { variable, value } => {
                 calm.environment.set.insert(variable.into(), value.into());
             }

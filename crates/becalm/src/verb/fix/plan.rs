@@ -116,11 +116,6 @@ impl ResolvedPlan {
         self.chosen(parts).any(|cure| matches!(cure.change, CureChange::MountImage { .. }))
     }
 
-    /// Whether one of these reads ahead.
-    pub fn reads_ahead(&self, parts: &[usize]) -> bool {
-        self.chosen(parts).any(|cure| matches!(cure.change, CureChange::ReadAhead { .. }))
-    }
-
     /// Whether one of these changes the launch.
     pub fn launches(&self, parts: &[usize]) -> bool {
         self.chosen(parts).any(|cure| cure.change.is_of_launch())

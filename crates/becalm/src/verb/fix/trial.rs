@@ -184,8 +184,6 @@ impl Trial<'_> {
     fn harm(&self, proof: &Proof, plan: &ResolvedPlan, parts: &[usize]) -> Option<Harm> {
         // In an image the command makes the calls that it made, and `becalm run` its own.
         let operations = match (proof.counts.rpcs, plan.mounts(parts)) {
-            // Who reads ahead opens the files, too.
-            _ if plan.reads_ahead(parts) => CountChange::Unclear,
             (None, true) => CountChange::Unclear,
             _ => proof.counts.judged_by(),
         };
