@@ -51,6 +51,7 @@ pub mod signals;
 mod spawn;
 mod stage;
 mod stop;
+mod terminal_groups;
 mod timed;
 mod unfinished;
 
@@ -68,5 +69,6 @@ pub use scratch::{scratch_directory, scratch_file};
 pub use spawn::{Gated, spawn};
 pub use stage::{Stage, StageError, StageOutcome, check_input};
 pub use stop::EndRequests;
+pub use terminal_groups::{is_in_own_group, leads_session};
 pub use timed::{Timed, timed};
 pub use unfinished::Unfinished;

@@ -10,8 +10,8 @@ use recording::{Blind, LetGo};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, Resource, Signal, WaitOptions, getpid, getppid, getrlimit, getsid,
-    set_parent_process_death_signal, waitpid,
+    Pid, Resource, Signal, WaitOptions, getppid, getrlimit, set_parent_process_death_signal,
+    waitpid,
 };
 
 use crate::boot::{self, TracerStart};
@@ -226,7 +226,7 @@ impl Session {
             // The terminal's own signals go to the whole group, the command included, but for its
             // end, of which only the session's leader hears; and the tracer's SIGCONT is for this
             // process only.
-            let is_hangup = signal == libc::SIGHUP && leads_session();
+            let is_hangup = signal == libc::SIGHUP && launch::leads_session();
             if (code > 0 && !is_hangup) || from == self.tracer.as_raw_pid() {
                 if code > 0 && signal == libc::SIGQUIT && self.lets_go {
                     // It may be gone already.
@@ -301,10 +301,6 @@ fn forbidden(error: i32) -> RecorderError {
         "a security module or another tracer forbids it"
     };
     RecorderError::Forbidden { error: std::io::Error::from_raw_os_error(error), reason }
-}
-
-fn leads_session() -> bool {
-    getsid(None).is_ok_and(|session| session == getpid())
 }
 
 fn limits_cpu() -> bool {

@@ -137,6 +137,21 @@ fn a_signal_from_the_command_to_its_group_reaches_it_once_and_leaves_becalm_alon
     }
 }
 
+/// As in a container that was entered: the session and the group are of processes that have no
+/// number there.
+#[test]
+fn a_hangup_reaches_a_command_in_a_pid_namespace_that_its_session_is_outside_of() {
+    let scene = Scene::new();
+    let script = r#""$@" & until [ -e "$READY" ]; do sleep 0.05; done; kill -HUP $!; wait $!"#;
+    let ready = format!("{}.ready", scene.rec());
+    let hears = "trap 'echo hung up; exit 9' HUP; : > \"$READY\"; while :; do sleep 0.05; done";
+    let mut unshare = Command::new("unshare");
+    unshare.args(["--pid", "--fork", "--mount-proc", "sh", "-c", script, "sh"]);
+    let mut inside = running(unshare, &scene.record(&["sh", "-c", hears]));
+    let ran = run(inside.env("READY", ready));
+    assert_eq!((ran.code(), ran.out(), ran.err()), (9, "hung up\n".into(), String::new()));
+}
+
 #[test]
 fn a_command_that_a_signal_ends_is_recorded_to_its_end() {
     let scene = Scene::new();

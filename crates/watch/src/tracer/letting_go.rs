@@ -16,7 +16,7 @@ use recording::{Kind, LetGo, Nanos};
 use rustc_hash::FxHashSet;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, getpgid, getpgrp};
+use rustix::process::Signal;
 
 use super::{Next, Tracer};
 use crate::clock;
@@ -185,7 +185,7 @@ impl Tracer {
         let Some(start) = &mut self.start else { return false };
         let of_terminal = signal == libc::SIGQUIT
             && matches!(thread.signal_code_and_sender(), Ok((libc::SI_KERNEL, _)))
-            && getpgid(Pid::from_raw(thread.tid())).is_ok_and(|group| group == getpgrp());
+            && launch::is_in_own_group(thread.tid());
         if of_terminal {
             start.asked();
         }

@@ -1,0 +1,16 @@
+//! Sessions and process groups, by which a terminal chooses whom it signals (credentials(7)).
+//!
+//! Of a session or group whose leader is outside this PID namespace, as in a container that was
+//! entered, the kernel says 0 (pid_namespaces(7)): no number that a `rustix::process::Pid` holds.
+
+/// Whether the calling process leads its session, and is the one that hears of its terminal's end.
+pub fn leads_session() -> bool {
+    // SAFETY: passes and returns numbers.
+    unsafe { libc::getsid(0) == libc::getpid() }
+}
+
+/// Whether a process is in the calling one's process group. One that is gone is not.
+pub fn is_in_own_group(pid: i32) -> bool {
+    // SAFETY: passes and returns numbers.
+    unsafe { libc::getpgid(pid) == libc::getpgrp() }
+}
