@@ -46,7 +46,7 @@ pub(crate) fn wake_every(pause: Nanos) {
         let mut event: libc::sigevent = std::mem::zeroed();
         event.sigev_notify = libc::SIGEV_THREAD_ID;
         event.sigev_signo = libc::SIGALRM;
-        event.sigev_notify_thread_id = libc::gettid();
+        event.sigev_notify_thread_id = rustix::thread::gettid().as_raw_nonzero().get();
         let mut timer = std::mem::zeroed();
         if libc::timer_create(libc::CLOCK_MONOTONIC, &mut event, &mut timer) == 0 {
             let times = libc::itimerspec { it_interval: interval, it_value: interval };
