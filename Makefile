@@ -23,8 +23,8 @@ DEMO ?= bash -c 'for tool in /usr/bin/*; do basename "$$tool"; done >/dev/null'
 endif
 
 .DEFAULT_GOAL := help
-PHASES := tools format package compile suite
-.PHONY: help demo build static test $(PHASES) bench install docs clean
+PHASES := tools format package compile suite build installed
+.PHONY: help demo static test $(PHASES) bench install docs clean
 
 help: ## list these errands
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -63,8 +63,8 @@ package:
 
 # clippy-driver compiles as rustc does, and lints on the way: `cargo clippy` would check all that is
 # compiled here a second time.
-compile suite: export RUSTC_WORKSPACE_WRAPPER := clippy-driver
-compile suite: export CLIPPY_ARGS := -D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
+compile suite installed: export RUSTC_WORKSPACE_WRAPPER := clippy-driver
+compile suite installed: export CLIPPY_ARGS := -D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
 
 compile:
 	cargo test --locked --workspace --no-run
@@ -73,6 +73,13 @@ suite:
 	@# Tests press Ctrl-C, to which what a script starts with & is deaf; and Modules' Tcl reads names of
 	@# files by the locale.
 	LANG=$${LANG:-C.UTF-8} env --default-signal=HUP,INT,QUIT cargo test --locked --workspace --no-fail-fast
+
+# What is installed (`make build`) is optimised as no build for tests is: what that alone breaks is
+# seen here.
+installed:
+	LANG=$${LANG:-C.UTF-8} BECALM_UNDER_TEST=$(abspath $(BUILT)/release/becalm) \
+		env --default-signal=HUP,INT,QUIT cargo test --locked --workspace --no-fail-fast \
+		--test record -- kill letting_go metadata_only usual
 
 bench: build ## measure becalm against its peers
 	setup/install-test-tools --bench

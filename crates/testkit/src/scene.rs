@@ -10,10 +10,12 @@ use std::sync::LazyLock;
 use recording::Recording;
 use tempfile::TempDir;
 
-/// The program under test: cargo builds it for the tests of `becalm`, and puts it beside them.
+/// The program under test: cargo builds it for the tests of `becalm`, and puts it beside them; or the
+/// one that the environment names, such as that which is installed.
 pub fn becalm() -> &'static str {
     static BECALM: LazyLock<String> = LazyLock::new(|| {
-        let becalm = built().join("becalm");
+        let other = std::env::var_os("BECALM_UNDER_TEST").map(PathBuf::from);
+        let becalm = other.unwrap_or_else(|| built().join("becalm"));
         assert!(becalm.exists(), "{becalm:?} is not built: cargo build -p becalm");
         becalm.into_os_string().into_string().unwrap()
     });
