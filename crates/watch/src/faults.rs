@@ -13,6 +13,7 @@ use recording::{Blind, Nanos, PathId, Touch};
 use tap::FaultRing;
 
 use crate::decode::CallEntry;
+use crate::fault_alarm::FaultAlarm;
 use crate::log::RecordingLog;
 use crate::task::Task;
 
@@ -42,20 +43,9 @@ pub(crate) fn maps_much(entry: &CallEntry) -> bool {
 
 impl Task {
     /// Watches the thread's page faults from now on; where that is refused, the recording says so.
-    pub fn watch_faults(&mut self, log: &mut RecordingLog) {
-        if self.faults.is_some() {
-            return;
-        }
-        tap::hear_of_faults();
-        launch::signals::unblock(&launch::signals::set([libc::SIGIO]));
-        match FaultRing::open(self.tid, RING) {
-            Ok(ring) => self.faults = Some(ring),
-            // It has ended.
-            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
-            Err(error) => {
-                let error = format!("perf_event_open of page faults: {error}");
-                log.blind(Blind::FaultsUnseen { process: self.process, error });
-            }
+    pub fn watch_faults(&mut self, log: &mut RecordingLog, alarm: &mut FaultAlarm) {
+        if self.faults.is_none() {
+            self.open_ring(log, alarm);
         }
         let mut space = self.space.borrow_mut();
         if space.files.is_none() {
@@ -64,6 +54,19 @@ impl Task {
                 files.put(start, length, Some(mapped));
             }
             space.files = Some(files);
+        }
+    }
+
+    fn open_ring(&mut self, log: &mut RecordingLog, alarm: &mut FaultAlarm) {
+        let ring = FaultRing::open(self.tid, RING);
+        match ring.and_then(|ring| alarm.watch(&ring).map(|()| ring)) {
+            Ok(ring) => self.faults = Some(ring),
+            // It has ended.
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+            Err(error) => {
+                let error = format!("perf_event_open of page faults: {error}");
+                log.blind(Blind::FaultsUnseen { process: self.process, error });
+            }
         }
     }
 

@@ -20,6 +20,7 @@
 //! | `directory_names` | what descriptors stand for, where nobody sees them closed |
 //! | `unwatched_reads` | what can be said of reads that do not stop |
 //! | `faults` | page faults of processes that map much of a file |
+//! | `fault_alarm` | a thread that ends the tracer's wait where page faults are to be taken in |
 //! | `program` | what a process becomes at an exec |
 //! | `descriptor_tap` | descriptor calls that an eBPF program reports, where it is allowed |
 //! | `inject`, `clock` | delays after calls |
@@ -44,6 +45,7 @@ mod descriptor_tap;
 mod directory_names;
 mod effects;
 mod ending;
+mod fault_alarm;
 mod faults;
 mod files;
 mod filter;

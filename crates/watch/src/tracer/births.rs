@@ -133,9 +133,9 @@ impl Tracer {
         let pending = task.pending.as_ref().and_then(|pending| pending.path.as_ref());
         let path = pending.map_or(image_id, |path| path.id);
         let pending_path = pending.map(|path| Rc::clone(&path.bytes));
-        match large && self.page_faults {
-            true => task.watch_faults(&mut self.log),
-            false => task.faults = None,
+        match (large, &mut self.page_faults) {
+            (true, Some(alarm)) => task.watch_faults(&mut self.log, alarm),
+            _ => task.faults = None,
         }
         let (process, pid) = (task.process, task.group);
         let executed =

@@ -40,7 +40,7 @@ impl Tracer {
                 if let Some(next) = answered {
                     return Ok(next);
                 }
-                if self.page_faults && faults::maps_much(&entry) {
+                if self.page_faults.is_some() && faults::maps_much(&entry) {
                     self.watch_faults(thread.tid());
                     if self.tap.is_some() {
                         // It reports the call.

@@ -9,19 +9,21 @@ impl Tracer {
     /// Watches the page faults of a thread's process: of all its threads, and those to come.
     pub(super) fn watch_faults(&mut self, tid: i32) {
         let group = self.table.group_of(tid);
-        let log = &mut self.log;
+        let (log, Some(alarm)) = (&mut self.log, &mut self.page_faults) else { return };
         for task in self.table.tasks_mut().filter(|task| task.group == group) {
-            task.watch_faults(log);
+            task.watch_faults(log, alarm);
         }
     }
 
     /// A new thread of a process that is watched is watched, too, and a process that it forks: until
     /// it is another program it has the same files mapped.
     pub(super) fn watch_faults_of_thread(&mut self, tid: i32) {
-        let Some(task) = self.table.task_mut(tid) else { return };
-        let is_watched = self.page_faults && task.space.borrow().files.is_some();
+        let Some((task, alarm)) = self.table.task_mut(tid).zip(self.page_faults.as_mut()) else {
+            return;
+        };
+        let is_watched = task.space.borrow().files.is_some();
         if is_watched {
-            task.watch_faults(&mut self.log);
+            task.watch_faults(&mut self.log, alarm);
         }
     }
 
