@@ -55,13 +55,15 @@ pub struct Picture {
     comparison: Option<Comparison>,
     /// The ranks of a job.
     ranks: Option<RankMap>,
+    /// What else is to be said of all of it.
+    note: Option<String>,
 }
 
 impl Picture {
     /// A picture of one start, or of several that are chosen from.
     pub fn of_starts(starts: Vec<PicturedStart>) -> Picture {
         let (version, causes) = (env!("CARGO_PKG_VERSION"), pictured_cause::names());
-        Picture { version, causes, starts, comparison: None, ranks: None }
+        Picture { version, causes, starts, comparison: None, ranks: None, note: None }
     }
 
     /// A picture of a start before and after a change.
@@ -73,6 +75,11 @@ impl Picture {
     /// A picture of a job's ranks.
     pub fn of_ranks(ranks: RankMap) -> Picture {
         Picture { ranks: Some(ranks), ..Picture::of_starts(Vec::new()) }
+    }
+
+    /// The same with a sentence above it, about all of it.
+    pub fn with_note(self, note: String) -> Picture {
+        Picture { note: Some(note), ..self }
     }
 
     /// Writes the page.

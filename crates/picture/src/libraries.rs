@@ -11,8 +11,12 @@ use crate::pictured_cause::COUNT;
 
 /// Libraries that a page shows.
 const MOST: usize = 2_000;
-/// What nothing that was loaded before it needs.
-const BY_NAME: &[u8] = b"opened by name (dlopen), or not found in what was mapped";
+/// What no file that was loaded needs.
+const BY_NAME: &[u8] = b"opened by the running program (dlopen)";
+/// What is no library.
+const OWN: &[u8] = b"the loader's own files";
+/// Files of the loader itself (ld.so(8)), and what the tables call its calls on directories.
+const OWN_FILES: [&[u8]; 3] = [b"ld.so.cache", b"ld.so.preload", b"(no library)"];
 
 /// The searches for libraries.
 pub(crate) struct LibraryCounts {
@@ -46,9 +50,10 @@ impl LibraryCounts {
             let node = grown.tree.below(0, recording.path(program));
             grown.grow(node, program);
         }
-        let by_name = grown.tree.below(0, BY_NAME);
         for row in &self.rows.rows {
-            grown.hang(by_name, &row.raw_key);
+            let is_own = OWN_FILES.contains(&row.raw_key.as_slice());
+            let above = grown.tree.below(0, if is_own { OWN } else { BY_NAME });
+            grown.hang(above, &row.raw_key);
         }
         grown.tree.rows(MOST)
     }

@@ -16,21 +16,28 @@ use crate::sample::*;
 
 /// A page's document, drawn by a browser.
 fn drawn(page: &Path) -> String {
+    let document = document(page);
+    assert!(document.contains("data-becalm=\"drawn\""), "{document}");
+    document
+}
+
+/// A document as it is once its scripts have run.
+fn document(page: &Path) -> String {
     let profile = tempfile::tempdir().unwrap();
     let output = Command::new("chromium-headless-shell")
-        .args(["--no-sandbox", "--disable-gpu", "--virtual-time-budget=20000", "--dump-dom"])
+        .args([
+            "--no-sandbox",
+            "--disable-gpu",
+            "--virtual-time-budget=20000",
+            "--dump-dom",
+            "--allow-file-access-from-files",
+        ])
         .arg(format!("--user-data-dir={}", profile.path().display()))
         .env("HOME", profile.path())
         .arg(format!("file://{}", page.display()))
         .output()
         .unwrap();
-    let document = String::from_utf8(output.stdout).unwrap();
-    assert!(
-        document.contains("data-becalm=\"drawn\""),
-        "{document}{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    document
+    String::from_utf8(output.stdout).unwrap()
 }
 
 /// What the element of this id says of itself.
@@ -119,6 +126,54 @@ fn the_sliders_begin_at_what_becalm_predicts() {
             "{attribute}: {said}, not {predicted}"
         );
     }
+}
+
+/// Uses a page of this width as somebody without a pointer does, and says what it then shows.
+const WITHOUT_A_POINTER: &str = r#"<!doctype html><body><p id="told"></p>
+<iframe id="frame" src="start.html" style="width: 360px; height: 800px"></iframe><script>
+const told = document.getElementById('told').dataset, frame = document.getElementById('frame');
+const pause = () => new Promise((done) => setTimeout(done, 300));
+frame.onload = async () => {
+    await pause();
+    const page = frame.contentDocument, view = (id) => page.getElementById(id);
+    const press = (key, from) => from.dispatchEvent(new frame.contentWindow.KeyboardEvent('keydown', { key, bubbles: true }));
+    const lanes = () => view('timeline').querySelector('.lanes svg');
+    told.overflow = page.documentElement.scrollWidth - 360;
+    told.whole = view('timeline').dataset.to;
+    lanes().focus();
+    ['+', '+', 'ArrowRight'].forEach((key) => press(key, lanes()));
+    told.from = view('timeline').dataset.from;
+    told.to = view('timeline').dataset.to;
+    press('ArrowDown', lanes());
+    told.lane = view('timeline').querySelector('[aria-live]').textContent;
+    told.was = view('directories').dataset.current;
+    press('Enter', view('directories').querySelector('.map g'));
+    told.into = view('directories').dataset.current;
+    told.waited = view('waits').dataset.all;
+    const slider = view('waits').querySelector('input[type=range]');
+    slider.value = 1000;
+    slider.dispatchEvent(new frame.contentWindow.Event('input'));
+    await pause();
+    told.waits = view('waits').dataset.all;
+    told.done = 'yes';
+};
+</script></body>"#;
+
+#[test]
+fn a_phone_shows_all_of_it_and_keys_do_what_a_pointer_does() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = bash_and_python(directory.path(), "start.becalm");
+    picture(&["report", file.to_str().unwrap()], &directory.path().join("start.html"));
+    let around = directory.path().join("around.html");
+    fs::write(&around, WITHOUT_A_POINTER).unwrap();
+    let document = document(&around);
+    let number = |attribute: &str| told_number(&document, "told", attribute);
+    assert_eq!(told(&document, "told", "done"), "yes", "{document}");
+    assert!(number("overflow") <= 0.0, "{} pixels too wide", number("overflow"));
+    assert!(number("from") > 0.0 && number("to") - number("from") < number("whole") / 3.0);
+    assert!(told(&document, "told", "lane").contains("metadata operation"));
+    assert_ne!(told(&document, "told", "was"), told(&document, "told", "into"));
+    assert!(number("waits") > number("waited") * 2.0, "a latency of 20 ms");
 }
 
 #[test]

@@ -81,6 +81,6 @@ function choice(label, options, chosen, choose) {
 function drawnTo(node, draw) {
   let width = 0;
   new ResizeObserver(() => {
-    if (node.clientWidth && node.clientWidth !== width) { width = node.clientWidth; draw(width); }
+    if (node.clientWidth && node.clientWidth !== width) { width = node.clientWidth; requestAnimationFrame(() => draw(width)); }
   }).observe(node);
 }

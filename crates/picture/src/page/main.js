@@ -13,16 +13,16 @@ function drawPage(data) {
     page.replaceChildren(...ranksView(data.ranks).flat(), foot);
     return;
   }
-  const head = el('div'), body = el('div');
+  const head = el('div'), body = el('div'), isTwo = data.starts.length > 1;
   const show = (start) => {
     document.title = `${start.verdict}: ${start.program} - becalm`;
     head.replaceChildren(heading(data, start));
     body.replaceChildren(...startView(data, start).filter(Boolean));
   };
-  const chosen = data.starts.length > 1 && el('div', null, comparison(data),
+  const chosen = isTwo && el('div', null, headingOfTwo(data.starts), data.note && el('p', { id: 'note' }, data.note), comparison(data),
     el('h2', null, 'One of them'), choice('Which start is shown', data.starts.map((start, at) => [String(at), start.label]), '0', (at) => show(data.starts[Number(at)])));
   show(data.starts[0]);
-  page.replaceChildren(...[head, chosen, body, foot].filter(Boolean));
+  page.replaceChildren(...[chosen, head, body, foot].filter(Boolean));
 }
 try {
   drawPage(JSON.parse(document.getElementById('data').textContent));

@@ -60,7 +60,7 @@ function allRanks(wait, speeds, job) {
     server.free = begins + whole;
     return begins + first;
   };
-  const fetch = (step, group, at) => {
+  const fetched = (step, group, at) => {
     const size = bytes[step] + faultBytes[step];
     if (size === 0) return at;
     if (Number.isNaN(dataAt[group][step])) {
@@ -91,9 +91,9 @@ function allRanks(wait, speeds, job) {
       default: {
         some.phase = 0;
         some.step++;
-        const fetched = fetch(step, group, at);
-        if (Number.isNaN(read[step])) read[step] = fetched + disk[step];
-        return Math.max(fetched, read[step]);
+        const there = fetched(step, group, at);
+        if (Number.isNaN(read[step])) read[step] = there + disk[step];
+        return Math.max(there, read[step]);
       }
     }
   };

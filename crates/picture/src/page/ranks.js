@@ -5,9 +5,10 @@ function ranksView(map) {
   let [metric, , text] = METRICS[0];
   const frame = el('div', { class: 'map' }), scale = el('p', { class: 'small quiet' });
   const nodes = [...new Set(map.ranks.map((rank) => rank.node))];
+  const widest = Math.max(...nodes.map((name) => map.ranks.filter((rank) => rank.node === name).length), 1);
   const about = (rank) => `rank ${rank.rank}${map.together > 1 ? ` (the slowest of up to ${map.together})` : ''} on ${rank.node}${rank.end ? `: ${rank.end}` : ''}\n${METRICS.map(([name, label, shown]) => `${label}: ${shown(rank[name])}`).join('\n')}`;
   function draw(width) {
-    const labels = width < 560 ? 84 : 150, size = 15, across = Math.max(1, Math.floor((width - labels) / size));
+    const labels = width < 560 ? 84 : 150, size = Math.max(9, Math.min(15, Math.floor((width - labels) / widest))), across = Math.max(1, Math.floor((width - labels) / size));
     const values = map.ranks.map((rank) => rank[metric]), low = Math.min(...values), high = Math.max(...values);
     const part = (value) => high > low ? (value - low) / (high - low) : 0;
     const cells = [];

@@ -62,7 +62,7 @@ function timelineView(data, start) {
         paths[cause].push(`M${(labels + column * PIXELS).toFixed(1)} ${y.toFixed(1)}h${Math.min(wide, width - labels - column * PIXELS).toFixed(1)}v${part.toFixed(1)}h-${Math.min(wide, width - labels - column * PIXELS).toFixed(1)}z`);
       });
     }));
-    const ticks = [0, 0.25, 0.5, 0.75, 1].map((part) => svg('text', { class: 'quiet', x: labels + (width - labels) * part, y: 13, 'text-anchor': part === 0 ? 'start' : part === 1 ? 'end' : 'middle' }, seconds((from + (to - from) * part) / 1e9)));
+    const ticks = (width < 560 ? [0, 0.5, 1] : [0, 0.25, 0.5, 0.75, 1]).map((part) => svg('text', { class: 'quiet', x: labels + (width - labels) * part, y: 13, 'text-anchor': part === 0 ? 'start' : part === 1 ? 'end' : 'middle' }, seconds((from + (to - from) * part) / 1e9)));
     const lane = (one, row) => {
       const y = top + row * height, a = Math.max(shownX(one.start_ns), labels), b = Math.min(shownX(one.end_ns), width);
       const indent = Math.min(one.depth, 4) * 8;

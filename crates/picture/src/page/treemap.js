@@ -55,9 +55,9 @@ function treemapView(data, start) {
     }
     return items;
   };
-  const label = (node, x, y, width, height, fill) => width > 34 && height > 15 && [
-    svg('text', { x: x + 5, y: y + 14, style: { fill } }, clipped(node.name, Math.floor((width - 8) / 6.6))),
-    height > 32 && width > 44 && svg('text', { x: x + 5, y: y + 28, style: { fill } }, clipped(value(node), Math.floor((width - 8) / 6.6)))];
+  const label = (node, x, y, width, height, fill) => width > 40 && height > 17 && [
+    svg('text', { x: x + 5, y: y + 14, style: { fill, stroke: color(node.cause) } }, clipped(node.name, Math.floor((width - 8) / 6.6))),
+    height > 32 && width > 44 && svg('text', { x: x + 5, y: y + 28, style: { fill, stroke: color(node.cause) } }, clipped(value(node), Math.floor((width - 8) / 6.6)))];
   const tile = (node, x, y, width, height) => {
     const isOpen = node.below.length > 0, share = node.ops ? node.failed / node.ops : 0;
     const act = () => isOpen && go(node);
@@ -70,11 +70,13 @@ function treemapView(data, start) {
   function draw(width) {
     const height = Math.min(480, Math.max(260, width * 0.5)), head = 19;
     const boxes = squarified(itemsOf(current), 0, 0, width, height).map(({ node, x, y, width: w, height: h }) => {
-      const inside = node.isRest || node.below.length === 0 || w < 90 || h < 60 ? [] : squarified(itemsOf(node), x + 2, y + head, w - 4, h - head - 2);
+      const last = through(node, metric);
+      const inside = node.isRest || last.below.length === 0 || w < 90 || h < 60 ? [] : squarified(itemsOf(last), x + 2, y + head, w - 4, h - head - 2);
       if (inside.length < 2) return tile(node, x, y, w, h);
+      const names = path(last).slice(current.above ? path(current).length + 1 : 1);
       const open = () => go(node);
       return [svg('g', { role: 'button', tabindex: 0, 'aria-label': about(node), 'data-tip': about(node), onclick: open, onkeydown: (event) => { if (event.key === 'Enter' || event.key === ' ') { event.preventDefault(); open(); } } },
-        svg('rect', { class: 'tile box', x, y, width: w, height: h }), svg('text', { x: x + 5, y: y + 14 }, clipped(`${node.name}  ${value(node)}`, Math.floor((w - 8) / 6.6)))),
+        svg('rect', { class: 'tile box', x, y, width: w, height: h }), svg('text', { x: x + 5, y: y + 14 }, clipped(`${names}  ${value(node)}`, Math.floor((w - 8) / 6.6)))),
         inside.filter((one) => one.width > 2 && one.height > 2).map((one) => tile(one.node, one.x, one.y, one.width, one.height))];
     });
     const hatch = svg('pattern', { id: 'hatch', width: 6, height: 6, patternUnits: 'userSpaceOnUse', patternTransform: 'rotate(45)' }, svg('rect', { width: 2, height: 6, style: { fill: 'var(--hatch)' } }));

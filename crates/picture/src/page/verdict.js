@@ -2,7 +2,8 @@
 const KINDS = { 'SLOW START': 'slow', CALM: 'calm' };
 function tableOf(heads, rows) {
   const isNumber = (at) => heads[at].startsWith('#');
-  const cell = (tag) => (value, at) => el(tag, { class: isNumber(at) ? 'number' : tag === 'td' && at === 0 ? 'path' : null }, value);
+  const kind = (at) => isNumber(at) ? 'number' : at === 0 ? 'path' : heads[at] === '' ? 'bars' : null;
+  const cell = (tag) => (value, at) => el(tag, { class: kind(at) }, value);
   return el('div', { class: 'scroll' }, el('table', null,
     el('thead', null, el('tr', null, heads.map((head, at) => cell('th')(head.replace('#', ''), at)))),
     el('tbody', null, rows.map((row) => el('tr', null, row.map(cell('td')))))));
@@ -41,6 +42,12 @@ function verdict(data, start) {
     section('causes', 'By cause', 'Why each metadata operation was made. The hatched part are failed lookups: names that were not there.',
       tableOf(['cause', '#ops', '#failed', '#1 rank waits', ''], causesWith(start, 'wait').concat(causesWith(start, 'ops')).filter((cause, at, all) => all.indexOf(cause) === at).sort((a, b) => start.causes[b].ops - start.causes[a].ops).map(bar))));
 }
+function headingOfTwo([before, after]) {
+  const word = (start) => el('span', { class: KINDS[start.verdict] || 'undecided' }, start.verdict);
+  const counts = (of) => `${count(before.totals[of])} → ${count(after.totals[of])}`;
+  return el('header', null, el('div', { class: 'verdict' }, word(before), ' → ', word(after)),
+    el('h1', null, `${after.program}: ${counts('metadata_ops')} metadata operations, ${counts('enoent')} failed lookups`));
+}
 // Two starts: what each did, cause by cause and directory by directory.
 function comparison(data) {
   const [before, after] = data.starts, change = (a, b) => a === b ? '=' : a === 0 ? 'new' : `${b > a ? '+' : '−'}${Math.round(Math.abs(b - a) / a * 100)} %`;
@@ -55,7 +62,7 @@ function comparison(data) {
   const most = Math.max(...data.starts.flatMap((start) => start.causes.map((cause) => cause.ops)), 1);
   const side = (start) => el('figure', { style: { margin: '0' } }, el('h3', null, `${start.label}: ${start.verdict}`),
     tableOf(['cause', '#ops', ''], start.causes.map((uses, cause) => [uses, cause]).filter(([, cause]) => data.starts.some((one) => one.causes[cause].ops > 0))
-      .map(([uses, cause]) => [data.causes[cause], count(uses.ops), el('span', { class: 'bar', style: { width: `${uses.ops / most * 110}px`, background: color(cause) } })])));
+      .map(([uses, cause]) => [data.causes[cause], count(uses.ops), el('span', { class: 'bar', style: { width: `${uses.ops / most * 100}%`, background: color(cause) } })])));
   const directories = data.comparison.directories.map(([name, a, b]) => [name, count(a[0]), count(b[0]), count(a[1]), count(b[1]), change(a[0], b[0])]);
   const node = section('comparison', 'Before and after', null, tableOf(['', '#before', '#after', '#change'], rows), el('div', { class: 'sides' }, data.starts.map(side)),
     el('h3', null, 'By directory'), tableOf(['directory', '#ops before', '#after', '#failed before', '#after', '#change'], directories));
