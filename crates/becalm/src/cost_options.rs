@@ -61,6 +61,13 @@ fn from_one() -> clap::builder::RangedU64ValueParser {
     clap::value_parser!(u64).range(1..=1_000_000_000)
 }
 
+/// The model where nothing is asked for.
+pub fn usual_model() -> Result<CostModel, Failure> {
+    let profile = FilesystemProfile::find(FilesystemProfile::DEFAULT.as_ref());
+    let profile = profile.map_err(Failure::of_usage)?;
+    Ok(CostModel { profile, ..CostModel::default() })
+}
+
 impl CostOptions {
     /// The model that is asked for; `rehearsed` is the filesystem that the command is run on, where
     /// it is emulated.

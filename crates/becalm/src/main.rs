@@ -10,6 +10,7 @@ mod exit;
 mod last;
 mod load;
 mod machine;
+mod pictured;
 mod predicted_wait;
 mod produced;
 mod python_path;

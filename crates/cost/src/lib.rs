@@ -29,6 +29,7 @@
 //! | `model` | the predicted wait, of a start and of each of its calls |
 //! | `call_set` | calls of a recording, a bit each |
 //! | `wait_parts` | the part of each call, in a few bytes |
+//! | `wait_terms` | a wait as amounts that a filesystem's speed multiplies |
 //! | `projection` | the same for other numbers of ranks |
 //! | `assumptions` | what that takes for granted, in words |
 //! | `csv` | a projection as CSV |
@@ -61,6 +62,7 @@ mod stretches;
 mod units;
 mod unwatched;
 mod wait_parts;
+mod wait_terms;
 
 pub use call_set::CallSet;
 pub use client_cache::ClientCache;
@@ -83,3 +85,4 @@ pub use server_cache::ServerCache;
 pub use shared_directories::{SharedChoice, SharedDirectories};
 pub use units::{Bandwidth, TimeSpan};
 pub use unwatched::ReadsKnown;
+pub use wait_terms::{OutlinedStart, OutlinedStep, WaitOutline, WaitTerms};

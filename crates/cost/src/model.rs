@@ -8,6 +8,7 @@ use crate::closed_queue::{self, USUAL};
 use crate::rpc_sequence::RpcSequence;
 use crate::stretches::{FAULTS, Stretch};
 use crate::wait_parts::WaitParts;
+use crate::wait_terms::WaitTerms;
 use crate::{
     CacheRules, CallSet, FilesystemProfile, JobProjection, JobSize, RecordedStart, TimeSpan,
 };
@@ -145,14 +146,7 @@ impl CostModel {
 
     /// Nanoseconds that a stretch's RPCs and data take where nobody else starts.
     fn time_alone(&self, stretch: &Stretch) -> f64 {
-        let rpcs = f64::from(stretch.cached + stretch.own);
-        rpcs * self.profile.latency().0 as f64
-            - stretch.beside * self.profile.mds.round_trip.nanos().0 as f64
-            + self.profile.transfer_time(stretch.bytes)
-            + self.profile.transfer_trips(stretch.bytes)
-            + self.profile.transfer_time(stretch.faulted.bytes)
-            + self.profile.fault_trips(stretch.faulted.requests)
-            + stretch.disk
+        WaitTerms::of(stretch).alone_ns(&self.profile)
     }
 
     /// Nanoseconds that the servers work on a stretch for all ranks.
@@ -181,13 +175,24 @@ impl CostModel {
         alone: &RpcSequence,
         job: JobSize,
     ) -> JobProjection {
+        self.settle(start, alone, job).0
+    }
+
+    /// The same, and the RPCs that fit, where they are others than those of one rank alone.
+    pub(crate) fn settle(
+        &self,
+        start: &RecordedStart,
+        alone: &RpcSequence,
+        job: JobSize,
+    ) -> (JobProjection, Option<RpcSequence>) {
         const ROUNDS: usize = 8;
         let mut projected = self.queued(start, alone, job);
-        let mut summary = alone.summary;
+        let mut settled: Option<RpcSequence> = None;
         for _ in 0..ROUNDS {
             if projected.seconds < self.shortest_lifetime().seconds() {
                 break;
             }
+            let summary = settled.as_ref().unwrap_or(alone).summary;
             let one = summary.total as f64 * self.profile.latency().seconds();
             let pace = (projected.seconds - start.compute_time().seconds()) / one;
             if pace.is_nan() || pace <= 1.0 {
@@ -197,10 +202,10 @@ impl CostModel {
             if sequence.summary == summary {
                 break;
             }
-            summary = sequence.summary;
             projected = self.queued(start, &sequence, job);
+            settled = Some(sequence);
         }
-        projected
+        (projected, settled)
     }
 
     fn queued(&self, start: &RecordedStart, sequence: &RpcSequence, job: JobSize) -> JobProjection {

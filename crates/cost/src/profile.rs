@@ -185,8 +185,13 @@ impl FilesystemProfile {
 
     /// Nanoseconds that so many bytes are on the network beside that, in transfers of 1 MiB.
     pub fn transfer_trips(&self, bytes: u64) -> f64 {
+        FilesystemProfile::transfers(bytes) as f64 * self.data.round_trip.nanos().0 as f64
+    }
+
+    /// How many transfers so many bytes are.
+    pub(crate) fn transfers(bytes: u64) -> u64 {
         const TRANSFER: u64 = 1 << 20;
-        bytes.div_ceil(TRANSFER) as f64 * self.data.round_trip.nanos().0 as f64
+        bytes.div_ceil(TRANSFER)
     }
 }
 

@@ -115,6 +115,11 @@ impl std::fmt::Display for Bandwidth {
 }
 
 impl Bandwidth {
+    /// As a number.
+    pub fn bytes_per_second(self) -> f64 {
+        self.0
+    }
+
     /// How long so many bytes take.
     pub fn time_for(self, bytes: u64) -> Nanos {
         Nanos((bytes as f64 / self.0 * 1e9) as u64)

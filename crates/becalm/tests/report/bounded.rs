@@ -21,6 +21,7 @@ fn readers(file: &str) -> Vec<Vec<&str>> {
     for by in ["cause", "prefix", "process", "syscall", "library", "module", "line"] {
         readers.push(vec!["report", file, "--by", by]);
     }
+    readers.push(vec!["report", file, "--html", "/dev/null"]);
     for format in ["jsonl", "strace", "chrome", "folded", "csv"] {
         readers.push(vec!["export", file, "--format", format]);
     }
@@ -85,4 +86,8 @@ fn a_report_on_a_million_calls_holds_less_than_150_mb() {
         let held = most_held(directory.path(), &["report", name, "--by", by]);
         assert!(held < 150_000_000, "--by {by}: {held} bytes");
     }
+    let page = directory.path().join("million.html");
+    let held = most_held(directory.path(), &["report", name, "--html", page.to_str().unwrap()]);
+    assert!(held < 150_000_000, "--html: {held} bytes");
+    assert!(fs::metadata(&page).unwrap().len() < 2_000_000);
 }

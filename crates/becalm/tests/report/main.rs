@@ -8,6 +8,7 @@ mod diff;
 mod export;
 mod last;
 mod limits;
+mod picture;
 mod report;
 mod sample;
 

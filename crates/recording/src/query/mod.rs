@@ -221,6 +221,33 @@ pub fn tables(
     (a.table(by, &directories), b.table(by, &directories))
 }
 
+/// Which row each call of a recording is in.
+#[derive(Clone, Debug, Default)]
+pub struct RowsOfCalls {
+    /// The rows, in no order, with their names and searches and nothing counted. Some may have no
+    /// call.
+    pub rows: Vec<QueryRow>,
+    places: Vec<sum::RowOfCall>,
+}
+
+impl RowsOfCalls {
+    /// Groups the calls of a recording, all of them.
+    pub fn of(recording: &Recording, by: GroupBy) -> RowsOfCalls {
+        let filter = CallFilter::default();
+        let mut counted = CountedCalls::new(recording, &filter);
+        let directories = counted.directories(by);
+        let sum::Groups { rows, places } = counted.groups(by, &directories);
+        RowsOfCalls { rows, places }
+    }
+
+    /// The place in `rows` of a call, by its number in [`Recording::events`]; none where it is in
+    /// no row.
+    pub fn of_call(&self, event: usize) -> Option<usize> {
+        let row = self.places.get(event)?.number();
+        (row < self.rows.len()).then_some(row)
+    }
+}
+
 /// A recording, and which of its calls are counted.
 struct CountedCalls<'a> {
     recording: &'a Recording,
@@ -243,9 +270,9 @@ impl<'a> CountedCalls<'a> {
         }
     }
 
-    fn table(&mut self, by: GroupBy, directories: &PrefixDirectories) -> QueryTable {
+    fn groups(&mut self, by: GroupBy, directories: &PrefixDirectories) -> sum::Groups {
         let CountedCalls { recording, filter, attributor, selected } = self;
-        let groups = match by {
+        match by {
             GroupBy::Cause => cause::group(recording, attributor),
             GroupBy::Prefix => prefix::group(recording, filter, directories),
             GroupBy::Process => process::group(recording, attributor, filter),
@@ -253,8 +280,12 @@ impl<'a> CountedCalls<'a> {
             GroupBy::Library => library::group(recording, attributor, selected),
             GroupBy::Module => module::group(recording, attributor, selected),
             GroupBy::Line => line::group(recording, filter),
-        };
-        let (mut rows, total) = sum::add_up(recording, selected, groups);
+        }
+    }
+
+    fn table(&mut self, by: GroupBy, directories: &PrefixDirectories) -> QueryTable {
+        let groups = self.groups(by, directories);
+        let (mut rows, total) = sum::add_up(self.recording, &self.selected, groups);
         rows.sort_by(|a, b| match by {
             GroupBy::Syscall => a.raw_key.cmp(&b.raw_key),
             _ => (b.metadata_ops, b.calls, &a.raw_key).cmp(&(a.metadata_ops, a.calls, &b.raw_key)),

@@ -16,6 +16,11 @@ impl RowOfCall {
     /// In no row.
     pub(super) const NONE: RowOfCall = RowOfCall { row: u32::MAX, inferred: false };
 
+    /// The row's place among all; beyond them where it is in none.
+    pub(super) fn number(self) -> usize {
+        self.row as usize
+    }
+
     pub(super) fn observed(row: u32) -> RowOfCall {
         RowOfCall { row, inferred: false }
     }

@@ -7,10 +7,13 @@ use std::path::{Path, PathBuf};
 
 use explain::{RunWarning, WarningKind};
 use job::RecordingTarget;
+use picture::{Picture, PicturedStart};
+use recording::Recording;
 
 use crate::command_report::ReportOptions;
 use crate::cost_options::CostOptions;
 use crate::exit::Failure;
+use crate::pictured;
 use crate::rehearsed::{self, RehearseOptions};
 use crate::until_options::UntilOptions;
 use crate::{last, machine, recorded};
@@ -32,11 +35,16 @@ Examples:
   becalm check -- python3 -c 'import numpy'
   becalm check --rehearse nfs -- python3 -c 'import numpy'
   becalm check -o app.becalm --profile lustre --ranks 24576 --nodes 128 -- ./app --version
+  becalm check --html start.html -- ./app --version
   becalm check --json -- ./app --version | jq '.storms[0].sources'")]
 pub struct CheckArgs {
     /// Keep the recording in this file
     #[arg(short, long, value_name = "REC")]
     output: Option<PathBuf>,
+
+    /// Write a picture of the start, too: one HTML file that needs no network
+    #[arg(long, value_name = "FILE", value_parser = pictured::file())]
+    html: Option<PathBuf>,
 
     /// Stop at reads, writes and closes, too: slower, and what was read is counted exactly
     #[arg(long)]
@@ -126,6 +134,9 @@ pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
     check.is_lost = is_lost;
     check.rehearsed = rehearsed;
     check.rank = report.rank.number();
+    if let Some(target) = &args.html {
+        write_picture(target, file(args), &check, &recording, &options);
+    }
     let others = match kept {
         Some(kept) => format!("how the ranks compare: becalm report {}", kept.display()),
         None => "with -o REC the other ranks are kept, too".to_owned(),
@@ -133,6 +144,22 @@ pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
     report.print(file(args), &check, |columns| check.render(columns), &others)?;
     joined?;
     recorded::pass_on(&finished)
+}
+
+/// Writes the picture of a start. The command has ended, and its status is passed: where it cannot
+/// be written, that is said in a line.
+fn write_picture(
+    target: &Path,
+    source: &Path,
+    check: &CheckAnswer,
+    recording: &Recording,
+    options: &explain::ExplainOptions,
+) {
+    let mut start = PicturedStart::of("start", recording, check.findings.clone(), options);
+    start.cures = check.pictured_cures();
+    if let Err(error) = pictured::write(&Picture::of_starts(vec![start]), target, source) {
+        term::warn(&format!("{error:#}"));
+    }
 }
 
 /// What a recording that is nowhere would be called.

@@ -17,6 +17,7 @@ use prove::{Proof, ProofBench, ProofPlan, RunSurroundings, Subject};
 use crate::again;
 use crate::cost_options::JobOptions;
 use crate::exit::{Failure, NO, USAGE};
+use crate::pictured;
 use crate::recorded::RecordRequest;
 use crate::rehearsed::{ColdNode, RehearseOptions};
 use crate::reporting_rank::refuse_many_ranks;
@@ -96,6 +97,10 @@ pub struct ProveArgs {
     #[arg(long)]
     json: bool,
 
+    /// Write a picture of both recordings: one HTML file that needs no network
+    #[arg(long, value_name = "FILE", value_parser = pictured::file())]
+    html: Option<PathBuf>,
+
     /// Write that object to a file
     #[arg(long, value_name = "FILE")]
     export_json: Option<PathBuf>,
@@ -125,9 +130,10 @@ pub fn run(args: &ProveArgs) -> Result<u8, Failure> {
         "prove",
         "give it the launcher: becalm prove --before 'srun … A' --after 'srun … B'",
     )?;
-    let plan = plan(args)?;
+    let mut plan = plan(args)?;
     // Nothing that can be known before hours of runs is found out after them.
     check_files(args).map_err(Failure::of_command)?;
+    let drawn = recordings_to_draw(args, &mut plan).map_err(Failure::of_command)?;
     let bar = term::ProgressBar::new();
     let proof = prove::interleaved(&plan, &mut |step| {
         bar.tell("running", step.done as u64, step.of as u64);
@@ -136,6 +142,8 @@ pub fn run(args: &ProveArgs) -> Result<u8, Failure> {
     let proof =
         proof.map_err(|error| Failure { status: error.exit_status(), error: error.into() })?;
     export(args, &proof).map_err(Failure::of_command)?;
+    draw(args, &plan, &proof).map_err(Failure::of_command)?;
+    drop(drawn);
     warn_of_blinds(&proof);
     term::print_answer(args.json, &proof, |columns| view::proof(&proof, columns, &next(args)))
         .map_err(Failure::of_command)?;
@@ -195,7 +203,7 @@ fn line(name: &str, text: &OsStr) -> Result<CommandLine, Failure> {
 /// Fails if a file that is read or written later cannot be.
 fn check_files(args: &ProveArgs) -> anyhow::Result<()> {
     launch::check_input(&args.input).with_context(|| name(&args.input))?;
-    let exports = [&args.export_json, &args.export_csv, &args.export_markdown];
+    let exports = [&args.export_json, &args.export_csv, &args.export_markdown, &args.html];
     for target in exports.into_iter().flatten() {
         check_target(target).with_context(|| name(target))?;
     }
@@ -249,6 +257,33 @@ fn export(args: &ProveArgs, proof: &Proof) -> anyhow::Result<()> {
     write(&args.export_json, &term::json(proof)?)?;
     write(&args.export_csv, &prove::csv(proof))?;
     Ok(write(&args.export_markdown, &prove::markdown(proof))?)
+}
+
+/// Where the recordings are kept that a picture is made of, unless they are kept anyway.
+fn recordings_to_draw(
+    args: &ProveArgs,
+    plan: &mut ProofPlan,
+) -> anyhow::Result<Option<tempfile::TempDir>> {
+    if args.html.is_none() || plan.keep.is_some() {
+        return Ok(None);
+    }
+    let directory = tempfile::tempdir().context("a directory for recordings")?;
+    plan.keep = Some(directory.path().to_owned());
+    Ok(Some(directory))
+}
+
+/// Writes the picture of both recordings.
+fn draw(args: &ProveArgs, plan: &ProofPlan, proof: &Proof) -> anyhow::Result<()> {
+    let (Some(target), Some(kept)) = (&args.html, &plan.keep) else { return Ok(()) };
+    let files = ["before.becalm", "after.becalm"].map(|side| kept.join(side));
+    let [before, after] = [crate::load::load(&files[0])?, crate::load::load(&files[1])?];
+    let mut options = explain::ExplainOptions::default();
+    if let Some(model) = &plan.bench.cost {
+        options.model = model.clone();
+    }
+    let both = ((files[0].as_path(), &before), Some((files[1].as_path(), &after)));
+    let picture = pictured::of_recordings(both.0, both.1, &options);
+    pictured::write(&picture.with_note(view::headline(proof)), target, Path::new(""))
 }
 
 /// What the recordings, and with them the counts, do not show.

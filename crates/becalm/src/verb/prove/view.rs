@@ -14,8 +14,16 @@ const NOTES: usize = 4;
 /// The proof as a person reads it, at most `columns` columns wide; `next` is what to do next, as
 /// a command to paste.
 pub fn proof(proof: &Proof, columns: usize, next: &str) -> String {
-    let answer = if proof.verdict.proven { "Proven" } else { "Not proven" };
-    measured(proof, answer, columns, next)
+    measured(proof, answer(proof), columns, next)
+}
+
+/// The proof in a sentence.
+pub fn headline(proof: &Proof) -> String {
+    format!("{}: {}", answer(proof), plain(&proof.verdict.sentence))
+}
+
+fn answer(proof: &Proof) -> &'static str {
+    if proof.verdict.proven { "Proven" } else { "Not proven" }
 }
 
 /// The same; `answer` is what it proves, in a word.

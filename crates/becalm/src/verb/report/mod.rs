@@ -2,7 +2,7 @@
 
 pub mod view;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -11,7 +11,9 @@ use recording::Recording;
 use recording::query::{GroupBy, UnknownBy};
 
 use crate::below::{self, NamedDirectory};
+use crate::cost_options;
 use crate::exit::Failure;
+use crate::pictured;
 use crate::reporting_rank::load_rank;
 use view::CallReport;
 use view::data::DataReport;
@@ -35,7 +37,9 @@ const SLOWEST: usize = 8;
   becalm report all.becalm --rank 7           of ranks: without --rank, all are compared
   becalm report run.becalm --by line
   becalm report run.becalm --by data          what was read and touched of each file
-  becalm report run.becalm --by syscall       as strace -f -c -w: time, calls, errors")]
+  becalm report run.becalm --by syscall       as strace -f -c -w: time, calls, errors
+  becalm report run.becalm --html run.html    a picture to look around in, one file
+  becalm report before.becalm --vs after.becalm --html both.html")]
 pub struct ReportArgs {
     /// A recording that `becalm record` made
     recording: PathBuf,
@@ -48,6 +52,13 @@ pub struct ReportArgs {
     /// Count only what is asked of this directory and below it
     #[arg(long, value_name = "DIR", value_parser = below::directory())]
     below: Option<NamedDirectory>,
+    /// Write a picture of all of it, too: one HTML file that needs no network (`-`: to standard
+    /// output, alone)
+    #[arg(long, value_name = "FILE", conflicts_with = "by")]
+    html: Option<PathBuf>,
+    /// A recording of the same command after a change, for --html
+    #[arg(long, value_name = "RECORDING", requires = "html", conflicts_with = "rank")]
+    vs: Option<PathBuf>,
     /// Show every row, not only a screen of them
     #[arg(long)]
     all: bool,
@@ -94,6 +105,12 @@ pub fn run(args: &ReportArgs) -> Result<u8, Failure> {
             loaded => loaded?,
         },
     };
+    if let Some(target) = &args.html {
+        write_picture(args, &recording, target)?;
+    }
+    if pictured::is_stdout(args.html.as_deref()) {
+        return Ok(0);
+    }
     let by = match args.by {
         Some(ReportBy::Data) => return of_data(args, &recording),
         Some(ReportBy::Calls(by)) => by,
@@ -109,6 +126,20 @@ pub fn run(args: &ReportArgs) -> Result<u8, Failure> {
     report.run.warnings().iter().for_each(|line| term::warn(line));
     term::print_answer(args.json, &report, |columns| report.render(columns, rows(args.all)))?;
     Ok(0)
+}
+
+/// Writes the picture of a recording.
+fn write_picture(args: &ReportArgs, recording: &Recording, target: &Path) -> Result<(), Failure> {
+    let after = args.vs.as_deref().map(|file| Ok::<_, Failure>((file, crate::load::load(file)?)));
+    let after = after.transpose()?;
+    let options = explain::ExplainOptions {
+        model: cost_options::usual_model()?,
+        below: args.below.as_ref().map(NamedDirectory::names).unwrap_or_default().to_vec(),
+        ..explain::ExplainOptions::default()
+    };
+    let after = after.as_ref().map(|(file, recording)| (*file, recording));
+    let picture = pictured::of_recordings((&args.recording, recording), after, &options);
+    Ok(pictured::write(&picture, target, &args.recording)?)
 }
 
 /// What was used of each file.
@@ -131,7 +162,14 @@ fn over_ranks(args: &ReportArgs) -> Result<u8, Failure> {
     }
     let ranks = crate::load::load_ranks(&args.recording)?;
     let report = RanksReport::of(&args.recording, &ranks);
+    if let Some(target) = &args.html {
+        let picture = picture::Picture::of_ranks(report.map());
+        pictured::write(&picture, target, &args.recording)?;
+    }
     report.warnings().iter().for_each(|line| term::warn(line));
+    if pictured::is_stdout(args.html.as_deref()) {
+        return Ok(0);
+    }
     let ranks = if args.all { usize::MAX } else { SLOWEST };
     term::print_answer(args.json, &report, |columns| report.render(columns, ranks))?;
     Ok(0)

@@ -8,10 +8,12 @@ use std::time::Duration;
 
 use anyhow::Context;
 use cost::{Projection, RecordedStart, csv};
+use explain::ExplainOptions;
 use recording::{Nanos, Recording};
 
 use crate::cost_options::CostOptions;
 use crate::exit::Failure;
+use crate::pictured;
 use crate::recording_head::RecordingHead;
 use crate::save;
 use view::ScaleAnswer;
@@ -27,7 +29,8 @@ use view::ScaleAnswer;
 #[command(after_help = "Examples:
   becalm scale run.becalm --ranks 24576 --nodes 128 --profile lustre
   becalm scale before.becalm --vs after.becalm --ranks 4096
-  becalm scale run.becalm --below /usr --csv scale.csv")]
+  becalm scale run.becalm --below /usr --csv scale.csv
+  becalm scale run.becalm --profile gpfs --html scale.html")]
 pub struct ScaleArgs {
     /// A recording that `becalm record` made
     recording: PathBuf,
@@ -40,6 +43,9 @@ pub struct ScaleArgs {
     /// How long a rank computes, in seconds [default: as between the recorded calls]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     compute: Option<Nanos>,
+    /// Write a picture, too, with this model as sliders: one HTML file that needs no network
+    #[arg(long, value_name = "FILE", value_parser = pictured::file())]
+    html: Option<PathBuf>,
     /// Write a row for each number of ranks
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
@@ -69,11 +75,18 @@ pub fn run(args: &ScaleArgs) -> Result<u8, Failure> {
     let (recording, before) = projected(&args.recording)?;
     warn(&args.recording, &recording);
     let after = args.vs.as_deref().map(|file| projected(file).map(|after| (file, after)));
-    let after = after.transpose()?.map(|(file, (recording, after))| {
-        warn(file, &recording);
-        warn_of_another(&before, &after, file);
-        after
-    });
+    let after = after.transpose()?;
+    if let Some((file, (recording, after))) = &after {
+        warn(file, recording);
+        warn_of_another(&before, after, file);
+    }
+    if let Some(target) = &args.html {
+        let options = ExplainOptions { model: model.clone(), below, ..ExplainOptions::default() };
+        let after = after.as_ref().map(|(file, (recording, _))| (*file, recording));
+        let picture = pictured::of_recordings((&args.recording, &recording), after, &options);
+        pictured::write(&picture, target, &args.recording)?;
+    }
+    let after = after.map(|(_, (_, after))| after);
     if let Some(target) = &args.csv {
         let text = csv(&before, after.as_ref());
         save::whole(target, &args.recording, |out| out.write_all(text.as_bytes()))?;

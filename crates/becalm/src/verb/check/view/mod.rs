@@ -1,5 +1,6 @@
 //! `becalm check`: what was found, on one screen.
 
+mod pictured_cures;
 mod rehearsed_run;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)] // A test: what fails, fails it.

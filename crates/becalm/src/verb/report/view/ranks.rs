@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use picture::{PicturedRank, RankMap};
 use recording::{
     ExitStatus, Name, RankRecording, RankedRecordings, RecordingReadError, Totals, shown_name,
 };
@@ -125,6 +126,23 @@ impl RanksReport {
             lines.push(format!("{file}: the file was cut, and ranks may be missing"));
         }
         lines
+    }
+
+    /// The ranks as a picture has them.
+    pub fn map(&self) -> RankMap {
+        let rank = |row: &RankRow| PicturedRank {
+            rank: row.rank,
+            node: plain(&row.node),
+            took_ns: row.totals.took.0,
+            metadata_ns: row.totals.metadata_time.0,
+            ops: row.totals.metadata_ops,
+            failed: row.totals.enoent,
+            end: plain(&row.end()),
+        };
+        let mut ranks: Vec<_> = self.ranks.iter().map(rank).collect();
+        ranks.sort_by_key(|rank| rank.rank);
+        let command = shell_line(&self.command);
+        RankMap::of(self.headline(), self.run.clone(), command, self.warnings(), ranks)
     }
 
     /// The answer as a person reads it, at most `columns` columns wide, with the slowest `rows`

@@ -1,0 +1,177 @@
+//! One start, as all views show it.
+
+use cost::{PredictedWait, RecordedStart};
+use explain::{ExplainOptions, Finding, Findings, RunTotals};
+use recording::Recording;
+use serde::Serialize;
+
+use crate::call_use::{self, CallUse};
+use crate::count_tree::{TreeRows, rounded};
+use crate::directories::DirectoryCounts;
+use crate::libraries::LibraryCounts;
+use crate::modules::ModuleCounts;
+use crate::pictured_cause::{COUNT, FAULTS};
+use crate::timeline::{Timeline, TimelineCounts};
+use crate::waits::{self, PicturedWait};
+
+/// Sources of a storm that are named.
+const SOURCES: usize = 5;
+
+/// One start.
+#[derive(Debug, Serialize)]
+pub struct PicturedStart {
+    /// Which it is, in a word or two.
+    label: String,
+    program: String,
+    command: String,
+    host: String,
+    kernel: String,
+    started_unix: u64,
+    /// `SLOW START`…
+    verdict: &'static str,
+    headline: String,
+    warnings: Vec<String>,
+    totals: RunTotals,
+    predicted_wait: Option<PredictedWait>,
+    profile: String,
+    ranks: u64,
+    nodes: u64,
+    assumptions: Vec<String>,
+    threshold: String,
+    storms: Vec<PicturedStorm>,
+    /// What can be done.
+    pub cures: Vec<PicturedCure>,
+    /// Metadata operations, failed lookups and wait by cause.
+    causes: Vec<CallUse>,
+    timeline: Timeline,
+    directories: TreeRows,
+    libraries: TreeRows,
+    modules: TreeRows,
+    /// Of several filesystems, the chosen one first; empty where the wait is not known.
+    waits: Vec<PicturedWait>,
+}
+
+/// What can be done.
+#[derive(Clone, Debug, Serialize)]
+pub struct PicturedCure {
+    /// In words.
+    pub text: String,
+    /// The command to paste.
+    pub command: Option<String>,
+    /// What it gains, in words; empty where that is not said.
+    pub gain: String,
+}
+
+#[derive(Debug, Serialize)]
+struct PicturedStorm {
+    name: &'static str,
+    title: String,
+    cause: String,
+    ops: u64,
+    failed: u64,
+    one_rank: f64,
+    all_ranks: f64,
+    sources: Vec<String>,
+}
+
+impl PicturedStorm {
+    fn of(storm: &Finding) -> PicturedStorm {
+        let sources = storm.sources.iter().take(SOURCES);
+        PicturedStorm {
+            name: storm.storm.name(),
+            title: storm.title.clone(),
+            cause: storm.cause.clone(),
+            ops: storm.metadata_ops,
+            failed: storm.enoent,
+            one_rank: storm.predicted_wait.one_rank,
+            all_ranks: storm.predicted_wait.all_ranks,
+            sources: sources.map(|source| source.sentence(storm.metadata_ops)).collect(),
+        }
+    }
+}
+
+impl PicturedStart {
+    /// A start that is called `label`, of what was found in its recording.
+    pub fn of(
+        label: &str,
+        recording: &Recording,
+        findings: Findings,
+        options: &ExplainOptions,
+    ) -> PicturedStart {
+        let start = RecordedStart::of(recording, &options.below, None);
+        let views = Views::of(recording, &start, options);
+        let cause_of =
+            |event: usize| views.cause_of.get(event).map_or(COUNT, |cause| (*cause).into());
+        let waits = match findings.predicted_wait {
+            Some(_) => waits::of(&start, &options.model, &cause_of),
+            None => Vec::new(),
+        };
+        PicturedStart {
+            label: label.to_owned(),
+            program: findings.program,
+            command: term::shell_line(&findings.command),
+            host: recording.header.host.clone(),
+            kernel: recording.header.kernel.clone(),
+            started_unix: recording.header.started_unix,
+            verdict: findings.verdict.name(),
+            headline: findings.headline,
+            warnings: findings.warnings.into_iter().map(|warning| warning.text).collect(),
+            totals: findings.totals,
+            predicted_wait: findings.predicted_wait,
+            profile: findings.model.profile,
+            ranks: findings.model.ranks,
+            nodes: findings.model.nodes,
+            assumptions: findings.model.assumptions,
+            threshold: findings.threshold.words,
+            storms: findings.storms.iter().map(PicturedStorm::of).collect(),
+            cures: Vec::new(),
+            causes: views.causes.to_vec(),
+            timeline: views.timeline,
+            directories: views.directories,
+            libraries: views.libraries,
+            modules: views.modules,
+            waits,
+        }
+    }
+}
+
+/// What is counted in one pass over the calls.
+struct Views {
+    /// The number of the cause of each call.
+    cause_of: Vec<u8>,
+    causes: [CallUse; COUNT],
+    timeline: Timeline,
+    directories: TreeRows,
+    libraries: TreeRows,
+    modules: TreeRows,
+}
+
+impl Views {
+    fn of(recording: &Recording, start: &RecordedStart, options: &ExplainOptions) -> Views {
+        let prediction = options.model.predict(start);
+        let mut causes = [CallUse::default(); COUNT];
+        causes[FAULTS].wait = prediction.of_faults().one_rank;
+        let mut cause_of = vec![0; recording.events.len()];
+        let mut timeline = TimelineCounts::new(recording);
+        let mut directories = DirectoryCounts::new(recording);
+        let mut libraries = LibraryCounts::new(recording);
+        let mut modules = ModuleCounts::new(recording);
+        call_use::each(recording, &prediction, |number, event, cause, uses| {
+            cause_of[number] = cause as u8;
+            causes[cause] += uses;
+            timeline.count(event, cause, uses);
+            directories.count(event, cause, uses);
+            libraries.count(number, cause, uses);
+            modules.count(number, cause, uses);
+        });
+        causes.iter_mut().for_each(|uses| uses.wait = rounded(uses.wait));
+        Views {
+            cause_of,
+            causes,
+            timeline: timeline.timeline(recording),
+            directories: directories.rows(),
+            libraries: libraries.rows(recording),
+            modules: modules.rows(),
+        }
+    }
+}
