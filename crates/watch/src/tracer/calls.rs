@@ -40,8 +40,7 @@ impl Tracer {
                 if let Some(next) = answered {
                     return Ok(next);
                 }
-                if self.page_faults.is_some() && faults::maps_much(&entry) {
-                    self.watch_faults(thread.tid());
+                if self.begins_to_map(thread, faults::maps_much(&entry))? {
                     if self.tap.is_some() {
                         // It reports the call.
                         return Ok(Next::GoOn(0));
@@ -88,7 +87,10 @@ impl Tracer {
                 self.observers.told(&self.table, tid, entry.args[0]);
                 return Ok(());
             }
-            Special::Exec => self.observers.executes(&self.table, &mut self.log, tid),
+            Special::Exec => {
+                self.take_last_faults(tid);
+                self.observers.executes(&self.table, &mut self.log, tid);
+            }
             _ => {}
         }
         if !entry.shape.recorded && only_entry_matters(entry.shape.special) {
