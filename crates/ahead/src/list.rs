@@ -15,6 +15,10 @@ use recording::{PathId, Recording};
 /// (128 KiB, `VM_READAHEAD_PAGES`) costs less than another request.
 const GAP: u64 = 256 << 10;
 
+/// A file of which no more is used is left out: the start has it in two requests or three, and whoever
+/// reads it ahead has to open it, which is a request, too.
+const LITTLE: u64 = 256 << 10;
+
 /// What a start reads, in its order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReadAheadList {
@@ -81,7 +85,8 @@ impl ReadAheadList {
     /// What a recorded start used, of the files that are there now and that `is_wanted`.
     ///
     /// What it wrote itself is not there before it: files that are younger than the recording are
-    /// left out, as are those that only the node's own memory has (proc, sysfs, tmpfs).
+    /// left out, as are those that only the node's own memory has (proc, sysfs, tmpfs), and those of
+    /// which little is used.
     pub fn of(recording: &Recording, is_wanted: impl Fn(&Path) -> bool) -> ReadAheadList {
         let header = &recording.header;
         let started = (header.started_unix as i64).saturating_mul(1_000_000_000);
@@ -109,6 +114,24 @@ impl ReadAheadList {
             }
         }
         list.parts = joined(&list.parts);
+        list.without_little()
+    }
+
+    /// The files of which more than little is used.
+    fn without_little(self) -> ReadAheadList {
+        let mut used = vec![0; self.files.len()];
+        self.parts.iter().for_each(|part| used[part.file] += part.bytes);
+        let mut number = vec![None; used.len()];
+        let mut list = ReadAheadList::default();
+        for (file, known) in
+            self.files.into_iter().enumerate().filter(|(file, _)| used[*file] > LITTLE)
+        {
+            number[file] = Some(list.files.len());
+            list.files.push(known);
+        }
+        let parts = self.parts.into_iter();
+        list.parts =
+            parts.filter_map(|part| Some(FilePart { file: number[part.file]?, ..part })).collect();
         list
     }
 
@@ -144,6 +167,19 @@ fn joined(parts: &[FilePart]) -> Vec<FilePart> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_of_which_little_is_used_is_left_out() {
+        let file = |name: &str| ReadAheadFile { path: name.into(), bytes: 1 << 30, mtime_ns: 0 };
+        let part = |file, offset, bytes| FilePart { file, offset, bytes };
+        let all = ReadAheadList {
+            files: vec![file("small"), file("large")],
+            parts: vec![part(0, 0, LITTLE), part(1, 0, LITTLE), part(1, 1 << 20, 1)],
+        };
+        let left = all.without_little();
+        assert_eq!(left.files, [file("large")]);
+        assert_eq!(left.parts, [part(0, 0, LITTLE), part(0, 1 << 20, 1)]);
+    }
 
     #[test]
     fn parts_that_lie_close_are_one_at_the_place_of_the_first_use() {

@@ -10,6 +10,8 @@
 //! - Neither is one below an entry of a search path in which nothing was found: perl looks for
 //!   `File/Find.pm` in each directory of @INC, and `File/` is where the module is. An entry is a
 //!   directory in which a file was looked for that was found in another.
+//! - Neither is a package that another directory has, where packages are looked for by one of their
+//!   files: R asks for `Matrix/DESCRIPTION` in each of its libraries, and for nothing else there.
 //!
 //! Where nothing tells, the last component is taken: one lookup for each name, which is the most
 //! it can be.
@@ -17,6 +19,12 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::PathRequest;
+
+/// Of fewer packages a directory is no library.
+const PACKAGES: usize = 3;
+/// A package is looked for by so many of its files at most, on average. In a directory that is there,
+/// and that has nothing of a search, many names are tried.
+const FILES_OF_A_PACKAGE: usize = 2;
 
 /// What all the calls of a recording tell of each other's paths.
 #[derive(Default)]
@@ -47,7 +55,9 @@ impl<'a> PathEvidence<'a> {
     /// Adds to what is missing the directories in which nothing was found, and either only
     /// directories were looked for or which are below an entry of a search path.
     fn miss_directories(&mut self) {
-        let entries = self.search_entries();
+        let mut entries = self.search_entries();
+        let libraries = self.libraries();
+        entries.extend(&libraries);
         let PathEvidence { found, missing } = self;
         let mut searched: FxHashSet<&[u8]> = FxHashSet::default();
         for path in missing.iter() {
@@ -60,7 +70,9 @@ impl<'a> PathEvidence<'a> {
         let mut looked_up: Vec<&[u8]> = searched.union(missing).copied().collect();
         // What lies in a directory comes before it.
         looked_up.sort_unstable_by_key(|path| std::cmp::Reverse(path.len()));
-        let mut only_directories: FxHashMap<&[u8], bool> = FxHashMap::default();
+        // A library is there, though only packages were looked for in it.
+        let mut only_directories: FxHashMap<&[u8], bool> =
+            libraries.into_iter().map(|library| (library, false)).collect();
         for path in looked_up {
             let is_below_an_entry = searched.contains(path) && entries.contains(above(path));
             if is_below_an_entry || only_directories.get(path) == Some(&true) {
@@ -76,6 +88,32 @@ impl<'a> PathEvidence<'a> {
         let found: FxHashSet<&[u8]> = self.found.iter().map(|path| name(path)).collect();
         let missing = self.missing.iter().filter(|path| found.contains(name(path)));
         missing.map(|path| above(path)).collect()
+    }
+
+    /// The directories in which packages were looked for in vain that others have, each by one or two
+    /// of its files.
+    fn libraries(&self) -> Vec<&'a [u8]> {
+        let lost = || {
+            let lost = self.missing.iter().filter(|path| !self.found.contains(above(path)));
+            lost.map(|path| (in_package(path), *path))
+        };
+        let mut elsewhere: FxHashMap<&[u8], bool> = lost().map(|(file, _)| (file, false)).collect();
+        for path in &self.found {
+            if let Some(is_found) = elsewhere.get_mut(in_package(path)) {
+                *is_found = true;
+            }
+        }
+        let mut tried: FxHashMap<&[u8], (FxHashSet<&[u8]>, usize)> = FxHashMap::default();
+        for (_, path) in lost().filter(|(file, _)| elsewhere[file]) {
+            let (packages, files) = tried.entry(above(above(path))).or_default();
+            packages.insert(above(path));
+            *files += 1;
+        }
+        let is_library = |(packages, files): &(FxHashSet<&[u8]>, usize)| {
+            packages.len() >= PACKAGES && *files <= packages.len() * FILES_OF_A_PACKAGE
+        };
+        tried.retain(|_, tried| is_library(tried));
+        tried.into_keys().collect()
     }
 
     /// A path is there, and so is all that leads to it.
@@ -106,6 +144,12 @@ fn above(path: &[u8]) -> &[u8] {
 /// The last component.
 fn name(path: &[u8]) -> &[u8] {
     path.rsplit(|byte| *byte == b'/').next().unwrap_or(path)
+}
+
+/// The last two components; all of a path that has fewer.
+fn in_package(path: &[u8]) -> &[u8] {
+    let package = above(path).len() - name(above(path)).len();
+    &path[package..]
 }
 
 fn trimmed(path: &[u8]) -> &[u8] {
@@ -161,6 +205,33 @@ mod tests {
         assert_eq!(cut(&[found[0], ("/opt/inc/Storable.pm", true)], path), path, "no entry");
         let other = [&found[..], &[("/opt/inc/File/Find.pm", false)]].concat();
         assert_eq!(cut(&other, "/opt/inc/File/Spec.pm"), "/opt/inc/File/Spec.pm", "it is there");
+    }
+
+    #[test]
+    fn a_package_that_another_library_has_is_what_is_not_there() {
+        let missing = |package| (["/l1/a/DESCRIPTION", "/l1/b/DESCRIPTION"][package], true);
+        let has = |package| (["/l2/a/DESCRIPTION", "/l2/b/DESCRIPTION"][package], false);
+        let path = "/l1/c/DESCRIPTION";
+        let found = ("/l2/c/DESCRIPTION", false);
+        let all = [missing(0), missing(1), has(0), has(1), found];
+        assert_eq!(cut(&all, path), "/l1/c");
+        assert_eq!(cut(&all[1..], path), path, "two packages are no library");
+        assert_eq!(cut(&[&all[..], &[("/l1/c/x", false)]].concat(), path), path, "it is there");
+    }
+
+    #[test]
+    fn a_directory_in_which_many_names_were_tried_is_there() {
+        let mut all = Vec::new();
+        for directory in ["a", "b", "c"] {
+            for name in ["x.pc", "y.pc", "z.pc"] {
+                all.push((format!("/p1/{directory}/{name}"), true));
+                all.push((format!("/p2/{directory}/{name}"), false));
+            }
+        }
+        let requests = all.iter().map(|(path, missing)| request(path, *missing));
+        let evidence = PathEvidence::of(requests);
+        let path = "/p1/c/z.pc";
+        assert_eq!(evidence.cut(request(path, true)).path, path.as_bytes());
     }
 
     #[test]

@@ -67,7 +67,7 @@ fn image(input: &PlanInput, trees: &[(&SourcePath, u64)]) -> Result<Cure, String
     if !(input.machine.can_mount)() {
         return Err("nothing can be mounted for a command here (becalm doctor)".to_owned());
     }
-    let effect = CureEffect { looked_at, ..python::effect(input.recording, &directories) };
+    let effect = python::effect(input.recording, &directories, looked_at);
     let predicted = input.predictor.predict(&effect);
     if !predicted.is_worth_it() {
         return Err(predicted.too_little());

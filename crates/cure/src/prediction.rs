@@ -4,6 +4,11 @@
 //! is left, by the [cost] model; what a cure adds is asked of the node itself (its own programs,
 //! becalm's files) and is counted, not waited for.
 
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
 use cost::{CallSet, CostModel, LOOKS_AT_ONCE, PredictedWait, RecordedStart};
 use explain::{ExplainOptions, Findings};
 use recording::Recording;
@@ -45,13 +50,29 @@ impl CurePrediction {
         let (before, after) = (seconds(&self.before), seconds(&self.after));
         let is_felt = self.spared() * ONE_IN >= self.before.metadata_ops
             || (before - after) * ONE_IN as f64 >= before;
-        let costs_more = self.after.metadata_ops > self.before.metadata_ops || after > before;
+        let costs_more = self.after.metadata_ops > self.before.metadata_ops
+            || after > before
+            || self.asks_more();
         let is_less = self.spared() > 0 || after < before;
         is_felt && is_less && !costs_more
     }
 
+    /// Whether the server is asked for more, all at once: one rank may wait less for that, and many then
+    /// wait for each other.
+    fn asks_more(&self) -> bool {
+        self.rpcs().is_some_and(|[before, after]| after > before)
+    }
+
+    fn rpcs(&self) -> Option<[u64; 2]> {
+        Some([self.before.wait?.rpcs, self.after.wait?.rpcs])
+    }
+
     /// The same in words: why it is not worth it.
     pub(crate) fn too_little(&self) -> String {
+        if let Some([before, after]) = self.rpcs().filter(|_| self.asks_more()) {
+            let (before, after) = (term::number::count(before), term::number::count(after));
+            return format!("the server would then have {after} RPCs, and not {before}");
+        }
         match self.after.metadata_ops >= self.before.metadata_ops {
             true => format!(
                 "the start would then make {}, and not fewer",
@@ -79,6 +100,8 @@ pub(crate) struct CureEffect {
     pub added: u64,
     /// Names that becalm looks at on the shared filesystem, once a node.
     pub looked_at: u64,
+    /// Directories over which an image is mounted: what they lie in is looked up all the same.
+    pub mounted: Vec<PathBuf>,
     /// Seconds that each rank waits less for data, though it makes all its calls.
     pub waits_less: f64,
 }
@@ -93,6 +116,7 @@ impl CureEffect {
         self.taken.extend(other.taken.iter());
         self.added += other.added;
         self.looked_at += other.looked_at;
+        self.mounted.extend_from_slice(&other.mounted);
         self.waits_less += other.waits_less;
     }
 }
@@ -138,11 +162,38 @@ impl<'r> StartPredictor<'r> {
         CurePrediction { before: self.before, after }
     }
 
+    /// How many directories above those that are mounted over no call looks up any more, so that
+    /// becalm does.
+    fn looked_up_above(&self, effect: &CureEffect) -> u64 {
+        let shared = &self.start.shared;
+        // The node knows a mount point itself.
+        let is_served = |path: &&Path| {
+            shared.contains(path.as_os_str().as_bytes())
+                && !shared.roots.iter().any(|root| root == path)
+        };
+        let all = effect.mounted.iter().flat_map(|mounted| mounted.ancestors().skip(1));
+        let mut above: HashSet<&Path> = all.filter(is_served).collect();
+        let mut seen = HashSet::new();
+        for (number, event) in self.recording.events.iter().enumerate() {
+            if above.is_empty() {
+                break;
+            }
+            let path = event.path.filter(|_| event.is_metadata() && !effect.taken.contains(number));
+            if let Some(path) = path.filter(|path| seen.insert(*path)) {
+                let path = Path::new(OsStr::from_bytes(self.recording.path(path)));
+                for path in path.ancestors() {
+                    above.remove(path);
+                }
+            }
+        }
+        above.len() as u64
+    }
+
     /// With what becalm looks at on the shared filesystem, which the first rank of each node waits
     /// for and all others with it.
     fn looking(&self, wait: PredictedWait, effect: &CureEffect) -> PredictedWait {
         let profile = &self.model.profile;
-        let rpcs = effect.looked_at;
+        let rpcs = effect.looked_at + self.looked_up_above(effect);
         let turns = rpcs.div_ceil(LOOKS_AT_ONCE);
         let alone = turns as f64 * profile.latency().seconds();
         let all = rpcs as f64 * self.model.job.nodes() as f64;

@@ -118,7 +118,7 @@ fn mount_image(input: &PlanInput, finding: &Finding) -> Result<Cure, String> {
     if !(input.machine.can_mount)() {
         return Err("nothing can be mounted for a command here (becalm doctor)".to_owned());
     }
-    let effect = CureEffect { looked_at, ..effect(input.recording, &directories) };
+    let effect = effect(input.recording, &directories, looked_at);
     let predicted = input.predictor.predict(&effect);
     if !predicted.is_worth_it() {
         return Err(predicted.too_little());
@@ -337,17 +337,19 @@ pub(crate) fn events_below<'r>(
     })
 }
 
-/// What lies below goes: no server serves it. One lookup stays of each file that is opened, bytecode
-/// aside: `becalm run` looks whether it has changed since, as at each directory.
-pub(crate) fn effect(recording: &Recording, directories: &[PathBuf]) -> CureEffect {
-    let mut looked_at: HashSet<PathId> = HashSet::new();
-    let mut stays = |event: &Event, path| {
+/// What lies below goes: no server serves it. Each of so many directories of it is looked at, whether it
+/// has changed since, and each file that is opened, bytecode aside.
+pub(crate) fn effect(recording: &Recording, directories: &[PathBuf], looks: u64) -> CureEffect {
+    let mut opened: HashSet<PathId> = HashSet::new();
+    let below = events_below(recording, directories).inspect(|(_, event, path)| {
         let is_opened = event.kind() == Kind::Open && !event.is_listing();
-        let is_asked = is_opened && !event.outcome.failed() && !is_bytecode(recording.path(path));
-        is_asked && looked_at.insert(path)
-    };
-    let below = events_below(recording, directories);
-    CureEffect::of(below.filter(|(_, event, path)| !stays(event, *path)).map(|(number, ..)| number))
+        if is_opened && !event.outcome.failed() && !is_bytecode(recording.path(*path)) {
+            opened.insert(*path);
+        }
+    });
+    let effect = CureEffect::of(below.map(|(number, ..)| number));
+    let looked_at = looks + opened.len() as u64;
+    CureEffect { looked_at, mounted: directories.to_vec(), ..effect }
 }
 
 /// How many metadata operations an image of these directories serves, and how many of those fail.

@@ -183,7 +183,7 @@ fn image(input: &PlanInput, lists: &[&FoundList]) -> Result<Cure, String> {
     if !(input.machine.can_mount)() {
         return Err("nothing can be mounted for a command here (becalm doctor)".to_owned());
     }
-    let effect = CureEffect { looked_at, ..python::effect(input.recording, &packed) };
+    let effect = python::effect(input.recording, &packed, looked_at);
     let of = counted(packed.len() as u64, "directory that is", "directories that are");
     let text = format!(
         "Build one image of {of} searched, and run the command with it mounted there: what \

@@ -90,3 +90,35 @@ fn templates_of_one_directory_stay_together_before_the_default() {
     assert_eq!(value.matches('?').count(), 40, "{value}");
     assert!(value.contains("/opt/p10/?.lua;/opt/p10/?/init.lua;/opt/p19/?.lua;"), "{value}");
 }
+
+/// The RPCs of 20 names that are searched in 20 directories and opened in the last of them, with an image
+/// of the directories.
+fn rpcs_with_an_image(directory: impl Fn(u32) -> String) -> u64 {
+    let list: Vec<String> = (0..20).map(&directory).collect();
+    let mut tale = Tale::of("/opt/bin/app", &["app"], &[("PERL5LIB", &list.join(":"))]);
+    for name in numbered("M", 20) {
+        for (number, directory) in list.iter().enumerate() {
+            let outcome = if number == 19 { YES } else { NO };
+            tale.call("openat", &format!("{directory}/{name}.pm"), outcome);
+        }
+    }
+    let recording = tale.told();
+    let options = ExplainOptions::default();
+    let machine = Machine { can_mount: || true, files_below: |_, _| None, ..MACHINE };
+    let plan =
+        CurePlan::of(&recording, &explained(&recording), &machine, &CureOptions::new(&options));
+    let cure = plan.of_storm(Storm::SearchList).unwrap().cures[0].clone();
+    assert!(matches!(cure.change, CureChange::MountImage { .. }), "{cure:#?}");
+    cure.predicted.after.wait.unwrap().rpcs
+}
+
+#[test]
+fn an_image_leaves_one_lookup_of_what_becalm_looks_at_and_of_what_it_lies_in() {
+    // The program, what it lies in, and the loader.
+    let (own, looks, files) = (7, 20 * 10, 20);
+    let flat = rpcs_with_an_image(|number| format!("/opt/p{number}"));
+    assert_eq!(flat, own + looks + files);
+    // Of directories that nothing else is asked of.
+    let deep = rpcs_with_an_image(|number| format!("/sw/p{number}/lib"));
+    assert_eq!(deep, flat + 1 + 20);
+}

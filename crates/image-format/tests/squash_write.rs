@@ -131,6 +131,25 @@ fn what_was_traced_comes_first() {
 }
 
 #[test]
+fn small_files_that_were_not_traced_lie_behind_those_that_were() {
+    let directory = tempfile::tempdir().unwrap();
+    let (source, image) = (directory.path().join("source"), directory.path().join("image"));
+    fs::create_dir(&source).unwrap();
+    for (name, size) in [("a", 101), ("b", 102), ("c", 103), ("d", 0)] {
+        fs::write(source.join(name), noise(size)).unwrap();
+    }
+    let first = [source.join("b"), source.join("c")];
+    let built = pack(&source, &image, &SquashOptions { first: &first, ..SquashOptions::default() });
+    let image = fs::read(image).unwrap();
+    let position = |name: &str| {
+        let content = fs::read(source.join(name)).unwrap();
+        image.windows(64).position(|bytes| bytes == &content[..64]).unwrap()
+    };
+    let front = built.front as usize;
+    assert_eq!(["a", "b", "c"].map(|name| position(name) < front), [false, true, true]);
+}
+
+#[test]
 fn the_same_content_is_stored_once() {
     let directory = tempfile::tempdir().unwrap();
     let (source, image) = (directory.path().join("source"), directory.path().join("image"));

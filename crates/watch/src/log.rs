@@ -124,6 +124,11 @@ impl RecordingLog {
         }
     }
 
+    /// How many parts of files were touched.
+    pub fn touches(&self) -> u64 {
+        self.touched.len() as u64
+    }
+
     /// Notes page faults that were not told.
     pub fn faults_lost(&mut self, faults: u64) {
         self.faults_lost += faults;

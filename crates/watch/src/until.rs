@@ -14,7 +14,8 @@ pub enum Until {
     Start,
     /// The return of MPI_Init from the last process that has one.
     MpiInit,
-    /// Nothing new is opened or asked for, and no process is born, during [`QUIET`].
+    /// Nothing new is opened or asked for, no part of a large mapped file touched, and no process born,
+    /// during [`QUIET`].
     Quiet,
     /// So much time has passed since the start.
     Passed(Duration),

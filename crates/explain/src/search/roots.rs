@@ -3,12 +3,15 @@
 //! `/opt/a/perl5/Foo/Bar.pm` that is not there may be `Foo/Bar.pm` in `/opt/a/perl5`, `Bar.pm` in
 //! `/opt/a/perl5/Foo`, `perl5/Foo/Bar.pm` in `/opt/a`. It is what others were tried for, too: each
 //! way to split a path counts by the number of directories in which the same name was tried, and a
-//! path's directory is the one whose names were tried in most.
+//! path's directory is the one whose names were tried in most. `DESCRIPTION` was tried in a directory of each
+//! package and each library, and is no name for that: what a variable names goes before.
 
 use std::collections::{HashMap, HashSet};
 
 use recording::PathId;
 
+/// A directory that a variable names counts so many times.
+const DECLARED: u64 = 2;
 /// No name that is searched has more components.
 const DEEPEST: usize = 6;
 
@@ -57,7 +60,9 @@ impl<'a, 'd> ListRoots<'a, 'd> {
     pub fn split(&self, path: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
         let is_tried = |(_, name): &(&[u8], &[u8])| self.tried.get(name).is_some_and(|n| *n >= 2);
         let worth = |(root, _): &(&[u8], &[u8])| {
-            (self.score.get(root).copied().unwrap_or(0), self.declared.contains(*root))
+            let is_declared = self.declared.contains(*root);
+            let times = if is_declared { DECLARED } else { 1 };
+            (self.score.get(root).copied().unwrap_or(0) * times, is_declared)
         };
         let tried: Vec<_> = splits(path).filter(is_tried).collect();
         // Of equals the last one is taken: the deepest.
@@ -122,5 +127,21 @@ mod tests {
             assert!(root.ends_with(b"perl5") || root.ends_with(b"perl"), "{path}");
         }
         assert_eq!(roots.split(b"/p/a/alone"), None);
+    }
+
+    #[test]
+    fn packages_that_are_searched_by_one_file_of_each_are_searched_in_what_a_variable_names() {
+        let libraries: Vec<String> = (0..12).map(|number| format!("/r/l{number}")).collect();
+        let declared = libraries.iter().map(|library| library.clone().into_bytes()).collect();
+        let package = |library: &String, number| format!("{library}/pk{number}/DESCRIPTION");
+        let all = libraries.iter().flat_map(|library| (0..10).map(|it| package(library, it)));
+        let mut paths: Vec<String> = all.collect();
+        paths.push("/etc/r/pk1/DESCRIPTION".to_owned());
+        let ids = paths.iter().enumerate().map(|(id, path)| (PathId(id as u32), path.as_bytes()));
+        let roots = ListRoots::of(ids, &declared);
+        for path in &paths[..120] {
+            let (root, _) = roots.split(path.as_bytes()).unwrap();
+            assert!(declared.contains(root), "{path}");
+        }
     }
 }

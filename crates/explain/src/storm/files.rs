@@ -120,7 +120,17 @@ impl<'a> ManyFiles<'a> {
                 times.remove(&(op.process(), path));
             }
         }
-        times.retain(|_, times| *times < TIMES);
+        // And so is what another one lies in: git asks for each on the way to its files.
+        let mut above: HashSet<&[u8]> = HashSet::new();
+        for (_, path) in times.keys() {
+            let mut directory = split(survey.recording.path(*path)).0;
+            while !directory.is_empty() && above.insert(directory) {
+                directory = split(directory).0;
+            }
+        }
+        times.retain(|(_, path), times| {
+            *times < TIMES && !above.contains(survey.recording.path(*path))
+        });
         let mut files: HashMap<ProcessId, usize> = HashMap::new();
         times.keys().for_each(|(process, _)| *files.entry(*process).or_default() += 1);
         times.retain(|(process, _), _| files[process] >= FILES);

@@ -14,7 +14,7 @@ fn opened(path: u32, at_millis: u64) -> Event {
 }
 
 fn idle() -> Waiting {
-    Waiting { in_call_since: None, faults: 0, processors: ProcessorTime::default() }
+    Waiting { in_call_since: None, faults: 0, touched: 0, processors: ProcessorTime::default() }
 }
 
 /// Looks every 50 ms, as the tracer does; the millisecond at which the start is over.
@@ -55,6 +55,18 @@ fn waiting_for_a_filesystem_is_no_quiet() {
     let mut watch = StartWatch::new(vec![Until::Quiet], Nanos(0));
     let faulting = |millis: u64| Waiting { faults: millis.min(3000) / 50, ..idle() };
     assert_eq!(over(&mut watch, faulting), Some(3500));
+}
+
+#[test]
+fn a_program_that_touches_more_and_more_of_its_files_is_starting_up_to_a_bound() {
+    let ends = |each: u64, last: u64| {
+        let touching = |millis: u64| Waiting { touched: millis.min(last) / 50 * each, ..idle() };
+        over(&mut StartWatch::new(vec![Until::Quiet], Nanos(0)), touching)
+    };
+    assert_eq!(ends(1, 3000), Some(3500));
+    // At the first look nothing is known of before.
+    let work = 50 + 50 * TOUCHES / 100;
+    assert_eq!(ends(100, u64::MAX), Some(work - 50 + 500));
 }
 
 #[test]

@@ -18,8 +18,9 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::Signal;
 
-use super::{Next, Tracer};
+use super::{Next, Tracer, touches};
 use crate::clock;
+use crate::descriptor_tap::TapSink;
 use crate::message::{Messages, TracerMessage};
 use crate::mpi_init::MappedRange;
 use crate::ptrace::{
@@ -49,9 +50,12 @@ const GROUP: Duration = Duration::from_millis(5);
 impl Tracer {
     /// Why the start is over, if that was asked for and it is.
     pub(super) fn start_is_over(&mut self) -> Option<LetGo> {
-        let (now, table) = (self.log.now(), &self.table);
-        let over = self.start.as_mut()?.is_over(now, || waiting(table.tasks()))?;
-        Some(over)
+        let Tracer { start, table, log, tap, reader, .. } = self;
+        let now = log.now();
+        start.as_mut()?.is_over(now, || {
+            touches::take_all_faults(tap.as_mut(), TapSink { table, log, shapes: &reader.shapes });
+            Waiting { touched: log.touches(), ..waiting(table.tasks()) }
+        })
     }
 
     /// Lets go of all, and returns those that could not be stopped for it.
@@ -241,7 +245,7 @@ impl Tracer {
 /// What the program waits for.
 fn waiting<'a>(tasks: impl Iterator<Item = &'a Task>) -> Waiting {
     let processors = ProcessorTime::default();
-    let mut waiting = Waiting { in_call_since: None, faults: 0, processors };
+    let mut waiting = Waiting { in_call_since: None, faults: 0, touched: 0, processors };
     for (place, task) in tasks.enumerate() {
         if let Some(pending) = task.pending.as_ref().filter(|pending| is_on_file(pending)) {
             let first = waiting.in_call_since.map_or(pending.start, |it| it.min(pending.start));

@@ -3,7 +3,7 @@
 use recording::Nanos;
 
 use super::Tracer;
-use crate::descriptor_tap::TapSink;
+use crate::descriptor_tap::{DescriptorTap, TapSink};
 use crate::ptrace::{StoppedThread, TraceError};
 use crate::task::Task;
 
@@ -93,10 +93,8 @@ impl Tracer {
 
     /// Takes in what all threads have touched: a ring was filling.
     pub(super) fn take_all_faults(&mut self) {
-        self.drain();
-        for task in self.table.tasks_mut() {
-            task.take_faults(&mut self.log, ALL);
-        }
+        let Tracer { table, log, tap, reader, .. } = self;
+        take_all_faults(tap.as_mut(), TapSink { table, log, shapes: &reader.shapes });
     }
 
     /// Takes in the calls that the tap has reported.
@@ -112,6 +110,16 @@ impl Tracer {
         if let Some(tap) = &self.tap {
             tap.note_lost(&mut self.log);
         }
+    }
+}
+
+/// The same of its parts. What the tap has to tell comes first: what is mapped where.
+pub(super) fn take_all_faults(tap: Option<&mut DescriptorTap>, sink: TapSink) {
+    if let Some(tap) = tap {
+        tap.drain(TapSink { table: sink.table, log: sink.log, shapes: sink.shapes });
+    }
+    for task in sink.table.tasks_mut() {
+        task.take_faults(sink.log, ALL);
     }
 }
 

@@ -67,7 +67,7 @@ pub fn write(
     let compressor = table::stored(&options.compression.options_block(level));
     out.put(&[0; SUPERBLOCK])?;
     out.put(&compressor.map_err(SquashWriteError::at("compress", out.name()))?)?;
-    let stored = pack(tree, &order, how, options, out)?;
+    let stored = pack(tree, order.split_at(traced), how, options, out)?;
     let made = options.made.unwrap_or_else(|| tree.newest());
     let superblock = tables(tree, &stored, how, made, out)?;
     out.pad(PAD)?;
@@ -76,10 +76,10 @@ pub fn write(
     Ok(summary(tree, stored, out.position(), traced as u64, front))
 }
 
-/// Packs the files' content.
+/// Packs the files' content: of those that the trace opened, and of the rest.
 fn pack(
     tree: &FileTree,
-    order: &[u32],
+    (traced, rest): (&[u32], &[u32]),
     how: PieceSettings,
     options: &SquashOptions<'_>,
     out: &mut ImageWriter<'_>,
@@ -87,17 +87,21 @@ fn pack(
     let mut sizes = std::collections::HashMap::new();
     let mut of = 0;
     // A file without bytes has no piece: were it the last one, nobody would know that all is done.
-    let mut filled = Vec::with_capacity(order.len());
-    for id in order {
+    let mut filled = Vec::with_capacity(traced.len() + rest.len());
+    let mut first_of_rest = None;
+    for (place, id) in traced.iter().chain(rest).enumerate() {
         if let FileNodeKind::File { size: size @ 1.., .. } = tree.nodes[*id as usize].kind {
             *sizes.entry(size).or_insert(0u32) += 1;
             of += size;
             filled.push(*id);
+            if place >= traced.len() {
+                first_of_rest.get_or_insert(*id);
+            }
         }
     }
     let has_twin = |size: u64| sizes.get(&size).is_some_and(|count| *count > 1);
     let feed = Feed::new(tree, &filled, &has_twin, how.block_size);
-    let mut placer = Placer::new(&feed, out, how.block_size);
+    let mut placer = Placer::new(&feed, out, how.block_size, first_of_rest);
     if of == 0 {
         return Ok(placer.finish());
     }

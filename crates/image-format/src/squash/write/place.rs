@@ -67,6 +67,9 @@ pub(crate) struct Placer<'a, 'w> {
     feed: &'a Feed<'a>,
     out: &'a mut ImageWriter<'w>,
     block_size: usize,
+    /// The first file that the trace did not open: it shares no fragment block with those that it did, so
+    /// that they are told apart by where they lie.
+    first_of_rest: Option<FileNodeId>,
     /// Pieces whose turn has not come.
     early: BTreeMap<u64, Ready>,
     next: u64,
@@ -91,11 +94,13 @@ impl<'a, 'w> Placer<'a, 'w> {
         feed: &'a Feed<'a>,
         out: &'a mut ImageWriter<'w>,
         block_size: u32,
+        first_of_rest: Option<FileNodeId>,
     ) -> Placer<'a, 'w> {
         Placer {
             feed,
             out,
             block_size: block_size as usize,
+            first_of_rest,
             early: BTreeMap::new(),
             next: 0,
             fragment: Vec::new(),
@@ -135,6 +140,9 @@ impl<'a, 'w> Placer<'a, 'w> {
     fn line_up(&mut self, mut ready: Ready) -> Result<(), SquashWriteError> {
         if ready.is_elf {
             self.content.elf.push(ready.file);
+        }
+        if ready.is_first && self.first_of_rest == Some(ready.file) {
+            self.end_fragment()?;
         }
         match std::mem::replace(&mut ready.content, PieceContent::Unreadable) {
             PieceContent::Small(bytes) => {
