@@ -198,8 +198,11 @@ impl CostModel {
             if pace.is_nan() || pace <= 1.0 {
                 break;
             }
+            // The last one is let go of first: each may be of a million RPCs.
+            let is_slowed = settled.take().is_some();
             let sequence = self.sequence(start, pace);
             if sequence.summary == summary {
+                settled = is_slowed.then_some(sequence);
                 break;
             }
             projected = self.queued(start, &sequence, job);

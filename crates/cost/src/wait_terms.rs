@@ -125,6 +125,7 @@ impl CostModel {
             of_groups[number] += WaitTerms::of(&stretch);
         }
         let steps = outlined(alone, most_steps);
+        drop(slowed);
         let (all, slowed) = self.settle(start, &first, self.job);
         let wait = PredictedWait {
             rpcs: first.summary.total,

@@ -101,8 +101,9 @@ function allRanks(wait, speeds, job) {
   let last = 0, waiting = rankGroups.slice();
   while (waiting.length > 0) {
     let first = 0, others = Infinity;
-    for (let at = 1; at < waiting.length; at++) if (waiting[at].at < waiting[first].at) first = at;
-    for (let at = 0; at < waiting.length; at++) if (at !== first) others = Math.min(others, waiting[at].at);
+    for (let at = 1; at < waiting.length; at++) {
+      if (waiting[at].at < waiting[first].at) { others = waiting[first].at; first = at; } else others = Math.min(others, waiting[at].at);
+    }
     const some = waiting[first];
     while (some.at <= others && some.step < all) some.at = goOn(some, some.at);
     if (some.step >= all) {

@@ -3,9 +3,11 @@ function treeView(data, start, id, title, about) {
   const root = grown(start[id]);
   if (root.ops === 0) return null;
   const most = root.ops, MOST = 40;
-  const row = (node) => el('span', { class: 'row' }, el('span', { class: 'name', title: node.name }, id === 'libraries' ? lastPart(node.name) : node.name),
+  const row = (node) => el('span', { class: 'row' }, el('span', { class: 'name' }, id === 'libraries' ? lastPart(node.name) : node.name),
     el('span', { class: 'cost-bar' }, el('span', { class: 'bar', style: { width: `${Math.max(node.ops / most * 100, 0.5)}px`, background: color(node.cause) } })),
     el('span', null, count(node.ops)), el('span', null, count(node.failed)), el('span', null, seconds(node.wait)));
+  // Where a library was found is shown beside its name.
+  const told = (node) => id === 'libraries' && node.name.includes('/') ? { 'data-tip': node.name } : {};
   const list = (below, depth) => {
     const sorted = below.slice().sort((a, b) => b.ops - a.ops), host = el('div');
     const add = (some) => host.append(...some.map((node) => branch(node, depth)));
@@ -18,8 +20,8 @@ function treeView(data, start, id, title, about) {
   };
   // What is below is made when it is opened first.
   const branch = (node, depth) => {
-    if (node.below.length === 0) return el('div', { class: 'leaf' }, row(node));
-    const details = el('details', { open: depth < 1 }, el('summary', null, row(node)));
+    if (node.below.length === 0) return el('div', { class: 'leaf', tabindex: told(node)['data-tip'] ? 0 : null, ...told(node) }, row(node));
+    const details = el('details', { open: depth < 1 }, el('summary', told(node), row(node)));
     const open = () => { if (details.open && details.childElementCount === 1) details.append(list(node.below, depth + 1)); };
     details.addEventListener('toggle', open);
     open();

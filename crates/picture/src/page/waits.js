@@ -62,14 +62,17 @@ function waitsView(data, start) {
       el('div', { class: 'figures' }, figure(seconds(one), `1 rank waits on ${wait.profile}`),
         figure(seconds(all), `${counted(job.ranks, 'rank waits', 'ranks wait')} on ${counted(nodesOf(job), 'node', 'nodes')}`)),
       el('div', { class: 'stack', role: 'group', 'aria-label': 'What 1 rank waits for, by cause' }, parts.map(part)),
-      legend(data, parts.map(([, cause]) => cause)), others());
+      legend(data, parts.map(([, cause]) => cause)), others(one, all));
   };
   // Every filesystem at its own speeds, for the job that is chosen.
-  const others = () => {
-    const rows = waits.map((other) => {
-      const its = other === wait ? speeds : speedsOf(other);
-      return [other === wait ? `${other.profile} (above)` : other.profile, oneRank(other, its), allRanks(other, its, job)];
-    });
+  const known = new Map();
+  const atItsOwn = (other) => {
+    const key = `${other.profile} ${job.ranks} ${job.ranksPerNode}`;
+    if (!known.has(key)) known.set(key, [oneRank(other, speedsOf(other)), allRanks(other, speedsOf(other), job)]);
+    return known.get(key);
+  };
+  const others = (one, all) => {
+    const rows = waits.map((other) => other === wait ? [`${other.profile} (above)`, one, all] : [other.profile, ...atItsOwn(other)]);
     const most = Math.max(...rows.map((row) => row[2]), 1e-9);
     const bar = (value) => el('span', { class: 'bar', style: { width: `${Math.max(value / most * 100, 0.3)}%`, background: 'var(--accent)' } });
     return tableOf(['filesystem', '#1 rank', `#${counted(job.ranks, 'rank', 'ranks')}`, ''], rows.map(([name, one, all]) => [name, seconds(one), seconds(all), bar(all)]));
