@@ -4,7 +4,8 @@
 #include "trap.h"
 
 static const int WATCHED[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGUSR1, SIGUSR2,  SIGALRM, SIGTERM,
-                              SIGXCPU, SIGPROF, SIGWINCH, SIGIO,  SIGPWR,  35 /* SIGRTMIN + 1 */};
+                              SIGXCPU, SIGPROF, SIGWINCH, SIGIO,  SIGPWR,  35 /* SIGRTMIN + 1 */,
+                              SIGABRT, SIGSEGV, SIGBUS,  SIGFPE,  SIGILL,   SIGTRAP, SIGSYS};
 enum { KINDS = sizeof WATCHED / sizeof *WATCHED };
 
 static volatile sig_atomic_t counts[65];

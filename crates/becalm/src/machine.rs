@@ -97,7 +97,11 @@ fn why_no_image(directory: &Path) -> Option<String> {
     if let Some(why) = is_tree(directory) {
         return Some(why);
     }
-    let entries: Vec<_> = fs::read_dir(directory).ok()?.flatten().take(ENTRIES).collect();
+    let entries = match fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(error) => return Some(format!("its content is not known: {error}")),
+    };
+    let entries: Vec<_> = entries.flatten().take(ENTRIES).collect();
     if is_installed(directory, &entries) {
         return None;
     }

@@ -9,7 +9,9 @@
 //!   `lib/glibc-hwcaps/x86-64-v3/` and its kin the loader looks up each, never the first.
 //! - Neither is one below an entry of a search path in which nothing was found: perl looks for
 //!   `File/Find.pm` in each directory of @INC, and `File/` is where the module is. An entry is a
-//!   directory in which a file was looked for that was found in another.
+//!   directory in which a file was looked for that was found in another. But where the same name
+//!   was looked for in the entry itself, too, the directory below it is an entry of its own:
+//!   `PERL5LIB=/x:/x/lib1` looks for `/x/strict.pm`, then for `/x/lib1/strict.pm`.
 //! - Neither is a package that another directory has, where packages are looked for by one of their
 //!   files: R asks for `Matrix/DESCRIPTION` in each of its libraries, and for nothing else there.
 //!
@@ -58,6 +60,7 @@ impl<'a> PathEvidence<'a> {
         let mut entries = self.search_entries();
         let libraries = self.libraries();
         entries.extend(&libraries);
+        let nested = self.nested_entries();
         let PathEvidence { found, missing } = self;
         let mut searched: FxHashSet<&[u8]> = FxHashSet::default();
         for path in missing.iter() {
@@ -74,8 +77,8 @@ impl<'a> PathEvidence<'a> {
         let mut only_directories: FxHashMap<&[u8], bool> =
             libraries.into_iter().map(|library| (library, false)).collect();
         for path in looked_up {
-            let is_below_an_entry = searched.contains(path) && entries.contains(above(path));
-            if is_below_an_entry || only_directories.get(path) == Some(&true) {
+            let is_package = entries.contains(above(path)) && !nested.contains(path);
+            if searched.contains(path) && is_package || only_directories.get(path) == Some(&true) {
                 missing.insert(path);
             }
             let is_missing_directory = searched.contains(path) && missing.contains(path);
@@ -114,6 +117,29 @@ impl<'a> PathEvidence<'a> {
         };
         tried.retain(|_, tried| is_library(tried));
         tried.into_keys().collect()
+    }
+
+    /// The directories in which a name was looked for that was missing in a directory above them,
+    /// too, and what lies between the two.
+    fn nested_entries(&self) -> FxHashSet<&'a [u8]> {
+        let mut nested = FxHashSet::default();
+        let mut looked_for = Vec::new();
+        for path in &self.missing {
+            let lowest = above(path);
+            let mut upper = above(lowest);
+            while !upper.is_empty() {
+                looked_for.clear();
+                looked_for.extend_from_slice(upper);
+                looked_for.push(b'/');
+                looked_for.extend_from_slice(name(path));
+                if self.missing.contains(looked_for.as_slice()) {
+                    let between = std::iter::successors(Some(lowest), |path| Some(above(path)));
+                    nested.extend(between.take_while(|path| *path != upper));
+                }
+                upper = above(upper);
+            }
+        }
+        nested
     }
 
     /// A path is there, and so is all that leads to it.
@@ -232,6 +258,24 @@ mod tests {
         let evidence = PathEvidence::of(requests);
         let path = "/p1/c/z.pc";
         assert_eq!(evidence.cut(request(path, true)).path, path.as_bytes());
+    }
+
+    #[test]
+    fn a_directory_below_an_entry_that_was_searched_for_the_same_name_is_an_entry_too() {
+        let list = [
+            ("/usr/perl/POSIX.pm", false),
+            ("/x/POSIX.pm", true),
+            ("/x/lib1/POSIX.pm", true),
+            ("/x/deep/lib2/POSIX.pm", true),
+            ("/x/File/Spec/Unix.pm", true),
+        ];
+        for path in ["/x/lib1/Moose.pm", "/x/deep/lib2/Moose.pm"] {
+            assert_eq!(cut(&list, path), path);
+        }
+        assert_eq!(cut(&list, "/x/File/Find.pm"), "/x/File");
+        assert_eq!(cut(&list, "/x/lib1/File/Find.pm"), "/x/lib1/File", "as below any entry");
+        let absent = [&list[..], &[("/x/lib1", true)]].concat();
+        assert_eq!(cut(&absent, "/x/lib1/Moose.pm"), "/x/lib1", "looked up itself");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What a start takes with other numbers of ranks.
 
+use recording::LetGo;
 use serde::Serialize;
 
 use crate::closed_queue::{self, USUAL};
@@ -13,6 +14,10 @@ use crate::{
 pub struct Projection {
     /// What was recorded.
     pub program: String,
+    /// When and why it was watched no longer, where that was before its end: what came then is not
+    /// projected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub let_go: Option<LetGo>,
     /// Which directories are taken to be shared.
     pub shared: Vec<String>,
     /// How they were chosen.
@@ -86,6 +91,7 @@ impl CostModel {
         ranks.retain(|ranks| *ranks != self.job.ranks);
         Projection {
             program: start.program.clone(),
+            let_go: start.recording.let_go().cloned(),
             shared: start.shared.roots.iter().map(|root| root.to_string_lossy().into()).collect(),
             chosen: start.chosen,
             metadata_ops: start.metadata_ops,

@@ -6,11 +6,11 @@
 
 use std::path::PathBuf;
 
-use explain::{FilesSource, Finding, SourcePath, Storm, StormSource};
+use explain::{FilesSource, Finding, ListName, SourcePath, Storm, StormSource};
 use term::number::{count, counted};
-use term::shell_line;
 
 use crate::cure::{Cure, CureActor, CureChange, RefusedCure, StormCures};
+use crate::image_cure::WantedImage;
 use crate::plan::PlanInput;
 use crate::prediction::CureEffect;
 use crate::{git, python};
@@ -30,8 +30,16 @@ pub(crate) fn cures(input: &PlanInput, finding: &Finding) -> StormCures {
             why,
         }),
     }
-    all.cures.extend(packed(input, &trees));
+    let list = finding.sources.iter().find_map(of_list);
+    all.cures.extend(packed(input, &trees, list));
     all
+}
+
+fn of_list(source: &StormSource) -> Option<&ListName> {
+    match source {
+        StormSource::Files(FilesSource::FilesList { list, .. }) => Some(list),
+        _ => None,
+    }
 }
 
 fn tree(source: &StormSource) -> Option<(&SourcePath, u64)> {
@@ -64,41 +72,16 @@ fn image(input: &PlanInput, trees: &[(&SourcePath, u64)]) -> Result<Cure, String
         }
         looked_at += python::looks(input, directory).map_err(named)?;
     }
-    if !(input.machine.can_mount)() {
-        return Err("nothing can be mounted for a command here (becalm doctor)".to_owned());
-    }
-    let effect = python::effect(input.recording, &directories, looked_at);
-    let predicted = input.predictor.predict(&effect);
-    if !predicted.is_worth_it() {
-        return Err(predicted.too_little());
-    }
-    let line = &input.line;
-    let named = |(directory, _): &(&SourcePath, u64)| (*directory).clone();
-    Ok(Cure {
-        storm: Storm::Files,
-        text: "Build one image of their directories, in the order of this start, and run the \
-               command with it mounted there: that is then one file to the server"
-            .to_owned(),
-        command: Some(format!(
-            "becalm image build -o files.sqsh {} -- {line} && becalm run --image files.sqsh -- \
-             {line}",
-            shell_line(&directories)
-        )),
-        actor: CureActor::You,
-        owner: None,
-        change: CureChange::MountImage { directories: trees.iter().map(named).collect() },
-        risk: Some(
-            "what is changed there later is not in the image: becalm run says so, and then build \
-             it anew"
-                .to_owned(),
-        ),
-        predicted,
-        effect,
-    })
+    let (of, file, directories) = ("their directories", "files.sqsh", &directories);
+    WantedImage { storm: Storm::Files, of, file, directories, looked_at }.cure(input)
 }
 
 /// The files of the largest tree packed into one, by who writes the program that reads them.
-fn packed(input: &PlanInput, trees: &[(&SourcePath, u64)]) -> Option<Cure> {
+fn packed(
+    input: &PlanInput,
+    trees: &[(&SourcePath, u64)],
+    list: Option<&ListName>,
+) -> Option<Cure> {
     let (directory, files) = trees.first()?;
     let directories = [directory.path().to_owned()];
     let taken = python::events_below(input.recording, &directories)
@@ -109,12 +92,21 @@ fn packed(input: &PlanInput, trees: &[(&SourcePath, u64)]) -> Option<Cure> {
     let predicted = input.predictor.predict(&effect);
     predicted.is_worth_it().then(|| Cure {
         storm: Storm::Files,
-        text: format!(
-            "Store the {} below {directory} as one (zip, tar, HDF5, a database), where the program \
-             can read that: {} lookups become one",
-            counted(*files, "file", "files"),
-            count(effect.taken.len()),
-        ),
+        text: match list {
+            Some(list) => format!(
+                "Put what is in the {} of {} into one (of jars, one jar), and name only that: {} \
+                 lookups become one",
+                counted(*files, "file", "files"),
+                list.words(),
+                count(effect.taken.len()),
+            ),
+            None => format!(
+                "Store the {} below {directory} as one (zip, tar, HDF5, a database), where the \
+                 program can read that: {} lookups become one",
+                counted(*files, "file", "files"),
+                count(effect.taken.len()),
+            ),
+        },
         command: None,
         actor: CureActor::Author,
         owner: None,

@@ -5,6 +5,7 @@
 //! | `cure` | a cure, as data |
 //! | `plan` | all cures of a start, and those that `becalm fix` applies |
 //! | `loader`, `python`, … | one storm a file: its cures |
+//! | `image_cure` | an image of directories, whichever storm it is of |
 //! | `prediction` | what a start does without the calls that a cure takes away |
 //! | `binding` | which calls are no longer made once files are bound |
 //! | `environments` | which variables its programs' loaders read |
@@ -23,6 +24,7 @@ mod environments;
 mod files;
 mod fork;
 mod git;
+mod image_cure;
 mod inside;
 mod loader;
 mod locale;
@@ -47,3 +49,4 @@ pub use cure::{CloserLook, CommandPath, Cure, CureActor, CureChange, RefusedCure
 pub use machine::{FileWriter, Machine, ModuleCure};
 pub use plan::{CureOptions, CurePlan, TakenAway, calm_file_name};
 pub use prediction::{CurePrediction, PredictedStart};
+pub use search_value::first_decides;

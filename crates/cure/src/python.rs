@@ -5,19 +5,18 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use explain::{Finding, PythonSource, SourcePath, Storm, StormSource};
+use explain::{Finding, PythonSource, Storm, StormSource};
 use recording::query::clean;
-use recording::{Attributor, Cause, Event, Kind, Name, PathId, Recording, Role};
+use recording::{Attributor, Cause, Event, Kind, PathId, Recording, Role};
 use term::number::{count, counted};
 use term::{quoted, shell_line};
 
-use crate::cure::{CloserLook, Cure, CureActor, CureChange, RefusedCure, StormCures};
+use crate::cure::{CloserLook, Cure, RefusedCure, StormCures};
+use crate::image_cure::WantedImage;
 use crate::machine::FileWriter;
 use crate::plan::PlanInput;
 use crate::prediction::{CureEffect, operations};
 
-/// The most directories that a command to paste names.
-const NAMED: usize = 3;
 /// A directory with less than one in so many of the operations is not worth its place in an image.
 const ONE_IN: u64 = 50;
 
@@ -115,15 +114,13 @@ fn mount_image(input: &PlanInput, finding: &Finding) -> Result<Cure, String> {
             ),
         }));
     }
-    if !(input.machine.can_mount)() {
-        return Err("nothing can be mounted for a command here (becalm doctor)".to_owned());
-    }
-    let effect = effect(input.recording, &directories, looked_at);
-    let predicted = input.predictor.predict(&effect);
-    if !predicted.is_worth_it() {
-        return Err(predicted.too_little());
-    }
-    Ok(cure(input, &directories, effect))
+    let of = match directories.len() as u64 {
+        1 => "the environment".to_owned(),
+        more => counted(more, "directory", "directories"),
+    };
+    let directories = &directories;
+    let file = "env.sqsh";
+    WantedImage { storm: Storm::Python, of: &of, file, directories, looked_at }.cure(input)
 }
 
 /// How many directories `becalm run` looks at for an image of this one; or why there is to be none.
@@ -142,40 +139,6 @@ pub(crate) fn looks(input: &PlanInput, directory: &PathBuf) -> Result<u64, Strin
              {} of this start there",
             operations(served)
         )),
-    }
-}
-
-fn cure(input: &PlanInput, directories: &[PathBuf], effect: CureEffect) -> Cure {
-    let named = |directory: &PathBuf| SourcePath { id: None, name: Name::of(directory) };
-    let line = &input.line;
-    let command = match directories.len() {
-        ..=NAMED => format!(
-            "becalm image build -o env.sqsh {} -- {line} && becalm run --image env.sqsh -- {line}",
-            shell_line(directories)
-        ),
-        _ => input.fix_with_calm_file(),
-    };
-    let of = match directories.len() as u64 {
-        1 => "the environment".to_owned(),
-        more => counted(more, "directory", "directories"),
-    };
-    Cure {
-        storm: Storm::Python,
-        text: format!(
-            "Build one image of {of}, in the order of this start, and run the command with it \
-             mounted there: that is then one file to the server"
-        ),
-        command: Some(command),
-        actor: CureActor::You,
-        owner: None,
-        change: CureChange::MountImage { directories: directories.iter().map(named).collect() },
-        risk: Some(
-            "what is installed there later is not in the image: becalm run says so, and then build \
-             it anew"
-                .to_owned(),
-        ),
-        predicted: input.predictor.predict(&effect),
-        effect,
     }
 }
 

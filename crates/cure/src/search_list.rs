@@ -2,14 +2,12 @@
 
 use std::path::PathBuf;
 
-use explain::{
-    Finding, FoundList, ListName, SearchListSource, SourcePath, Storm, StormSource, listed,
-};
-use recording::Name;
+use explain::{Finding, FoundList, ListName, SearchListSource, Storm, StormSource, listed};
 use term::number::counted;
 use term::quoted;
 
 use crate::cure::{Cure, CureActor, CureChange, RefusedCure, StormCures};
+use crate::image_cure::WantedImage;
 use crate::plan::PlanInput;
 use crate::prediction::CureEffect;
 use crate::python;
@@ -133,7 +131,7 @@ fn order(input: &PlanInput, list: &FoundList) -> Result<Cure, String> {
         listed(&first)
     );
     let risk = "what is put into these directories later, under a name that another one has, is found \
-                in that order; and a list that is longer by then is not seen (write the calm file \
+                in that order (becalm calm check tells it); and a list that is longer by then is not seen (write the calm file \
                 again)";
     let change = match &list.list {
         ListName::Variable(variable) => {
@@ -180,20 +178,11 @@ fn image(input: &PlanInput, lists: &[&FoundList]) -> Result<Cure, String> {
         let of_system = || "they are the operating system's own, which each node has".to_owned();
         return Err(refused.unwrap_or_else(of_system));
     }
-    if !(input.machine.can_mount)() {
-        return Err("nothing can be mounted for a command here (becalm doctor)".to_owned());
-    }
-    let effect = python::effect(input.recording, &packed, looked_at);
     let of = counted(packed.len() as u64, "directory that is", "directories that are");
-    let text = format!(
-        "Build one image of {of} searched, and run the command with it mounted there: what \
-         is and what is not in them is then known on the node"
-    );
-    let named = |directory: &PathBuf| SourcePath { id: None, name: Name::of(directory) };
-    let change = CureChange::MountImage { directories: packed.iter().map(named).collect() };
-    let risk = "what is installed there later is not in the image: becalm run says so, and then \
-                build it anew";
-    cure(input, change, effect, text, risk)
+    let without = refused.map_or(String::new(), |why| format!(" (not of {why})"));
+    let (of, directories) = (format!("{of} searched{without}"), &packed);
+    let file = "list.sqsh";
+    WantedImage { storm: Storm::SearchList, of: &of, file, directories, looked_at }.cure(input)
 }
 
 /// Without the directories in which nothing was found.

@@ -10,7 +10,7 @@ use recording::{Exec, Recording, SEARCH_VARIABLES};
 use crate::machine::Machine;
 
 /// The most files of a list that are compared.
-const FILES: usize = 50_000;
+pub(crate) const FILES: usize = 50_000;
 /// A recorded value may be cut from here on (`watch` keeps so many bytes of one).
 const WHOLE: usize = 32 << 10;
 
@@ -40,7 +40,7 @@ const FIRST_DECIDES: [&str; 19] = [
 ];
 
 /// Whether the first directory of a variable that has a relative name decides what is found.
-pub(crate) fn first_decides(variable: &str) -> bool {
+pub fn first_decides(variable: &str) -> bool {
     FIRST_DECIDES.contains(&variable)
 }
 
@@ -58,6 +58,11 @@ fn without_variant(mut name: &[u8]) -> &[u8] {
     }
     // pkg-config(1) prefers what is not installed yet.
     name.strip_suffix(b"-uninstalled").unwrap_or(name)
+}
+
+/// What a file below a directory is searched as.
+pub(crate) fn searched_name(file: &[u8]) -> &[u8] {
+    without_variant(stem(file))
 }
 
 /// What lies in the directories that a list gives.
@@ -80,7 +85,7 @@ impl ListContent {
                 format!("what is in {} cannot be read, or is too much", entry.directory)
             })?;
             left = left.saturating_sub(files.len());
-            let name = |file: &PathBuf| without_variant(stem(file.as_os_str().as_bytes())).to_vec();
+            let name = |file: &PathBuf| searched_name(file.as_os_str().as_bytes()).to_vec();
             names.push(files.iter().map(name).collect());
         }
         Ok(ListContent { names })

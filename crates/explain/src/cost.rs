@@ -87,6 +87,15 @@ impl RunWait {
         self.others_by(|prediction| prediction.wait)
     }
 
+    /// Of page faults: as predicted, then on the other filesystems; none where there are none.
+    pub(crate) fn page_faults(&self) -> Vec<OtherWait> {
+        let Some(faults) = self.faults.as_ref().filter(|_| self.refused.is_none()) else {
+            return Vec::new();
+        };
+        let chosen = OtherWait { profile: self.model.profile.clone(), wait: faults.wait };
+        std::iter::once(chosen).chain(faults.others.clone()).collect()
+    }
+
     /// Of these metadata operations, on the other filesystems.
     pub(crate) fn other_waits_of(&self, survey: &OpSurvey, ops: &[OpId]) -> Vec<OtherWait> {
         self.others_by(|prediction| prediction.of_events(survey.events_of(ops)))

@@ -33,6 +33,10 @@ pub struct Findings {
     pub own_wait: f64,
     /// The same on other filesystems; none where the first was chosen.
     pub other_waits: Vec<OtherWait>,
+    /// What page faults have of it, where they are no storm: as predicted, then on the other
+    /// filesystems.
+    #[serde(default)]
+    pub page_faults: Vec<OtherWait>,
     /// How that is predicted.
     pub model: WaitModel,
     /// From when on it is a storm.

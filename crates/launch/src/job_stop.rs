@@ -15,19 +15,31 @@ const STOPS: [i32; 3] = [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
 /// The caller holds back SIGCONT and the stops of the terminal ([`signals::block`]). A SIGCONT that
 /// comes after `is_wanted` has looked takes back the stop that waits then (signal(7)).
 pub(crate) fn stop_as_a_job(is_wanted: impl Fn() -> bool) {
-    let before = Disposition::DEFAULT.give(libc::SIGTSTP);
-    signals::raise(libc::SIGTSTP);
+    let is_wanted_still = stop_by(libc::SIGTSTP, &is_wanted);
+    // In an orphaned group, which no shell watches, only SIGSTOP stops (setpgid(2)).
+    if is_wanted_still && !signals::is_pending([libc::SIGCONT]) && is_wanted() {
+        signals::raise(libc::SIGSTOP);
+    }
+}
+
+/// The same by one of the terminal's signals, which a shell tells of (`$?` is 148 after SIGTSTP), and
+/// not in an orphaned group. Whether it was wanted.
+pub fn stop_by(signal: i32, is_wanted: impl FnOnce() -> bool) -> bool {
+    let before = Disposition::DEFAULT.give(signal);
+    signals::raise(signal);
     let is_wanted_still = is_wanted();
     if is_wanted_still {
         take_stops();
     }
     // To ignore a signal is to drop one that waits (sigaction(2)).
-    Disposition::IGNORED.give(libc::SIGTSTP);
-    before.give(libc::SIGTSTP);
-    // In an orphaned group, which no shell watches, only SIGSTOP stops (setpgid(2)).
-    if is_wanted_still && !signals::is_pending([libc::SIGCONT]) && is_wanted() {
-        signals::raise(libc::SIGSTOP);
-    }
+    Disposition::IGNORED.give(signal);
+    before.give(signal);
+    is_wanted_still
+}
+
+/// Whether a signal is a stop that a terminal sends.
+pub fn is_terminal_stop(signal: i32) -> bool {
+    STOPS.contains(&signal)
 }
 
 /// Lets the stops that wait do what they do, and no others: within one call, the kernel exchanges

@@ -60,6 +60,7 @@ pub use capture::Captured;
 pub use child::{fork_with, forked, wait_for};
 pub use descriptors::keep_only;
 pub use ended::Ended;
+pub use job_stop::{is_terminal_stop, stop_by};
 pub use line::{CommandLine, LineError};
 pub use lookup::{CannotStart, Command};
 pub use orphan::orphan;

@@ -8,24 +8,11 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
 /// Signals that are passed on to a command when they are sent to becalm: all but those that
-/// cannot be held back, those that a fault of its own would raise, those of its own children and
-/// pipes, and the two that the C library's threads use.
+/// cannot be held back, those of its own children and pipes, and the two that the C library's
+/// threads use. A fault of becalm's own ends it though its signal is held back: the kernel forces
+/// it (kernel/signal.c, `force_sig_info_to_task`), and abort(3) lets it through first.
 pub fn passed_on() -> impl Iterator<Item = i32> {
-    const KEPT: &[i32] = &[
-        libc::SIGKILL,
-        libc::SIGSTOP,
-        libc::SIGCHLD,
-        libc::SIGPIPE,
-        libc::SIGSEGV,
-        libc::SIGBUS,
-        libc::SIGFPE,
-        libc::SIGILL,
-        libc::SIGTRAP,
-        libc::SIGSYS,
-        libc::SIGABRT,
-        32,
-        33,
-    ];
+    const KEPT: [i32; 6] = [libc::SIGKILL, libc::SIGSTOP, libc::SIGCHLD, libc::SIGPIPE, 32, 33];
     (1..=64).filter(|signal| !KEPT.contains(signal))
 }
 
@@ -215,6 +202,29 @@ impl AsFd for SignalQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{forked, wait_for};
+
+    /// By which signal a child ends that holds back what is passed on, and then does this.
+    fn ends_by(fault: fn()) -> i32 {
+        let child = || {
+            block(&set(passed_on()));
+            fault();
+            0
+        };
+        let (status, _) = wait_for(forked(child).unwrap(), 0).unwrap().unwrap();
+        if libc::WIFSIGNALED(status) { libc::WTERMSIG(status) } else { 0 }
+    }
+
+    #[test]
+    fn a_fault_ends_a_process_that_holds_its_signal_back_and_so_does_abort() {
+        assert_eq!(ends_by(|| std::process::abort()), libc::SIGABRT);
+        let fault = || {
+            // SAFETY: the address is no memory's: the kernel ends the child.
+            let _ = unsafe { std::ptr::without_provenance::<u8>(8).read_volatile() };
+        };
+        assert_eq!(ends_by(fault), libc::SIGSEGV);
+        assert_eq!(ends_by(|| raise(libc::SIGSEGV)), 0, "sent, not a fault");
+    }
 
     #[test]
     fn a_signal_that_is_held_back_waits_to_be_taken_with_its_sender() {

@@ -57,6 +57,10 @@ impl Terminal {
             self.send("\x1a");
             self.expect("Stopped");
             self.expect("ready: ");
+            // The number of the signal, SIGTSTP, as without becalm.
+            self.send("echo status $?\n");
+            self.expect("status 148");
+            self.expect("ready: ");
             self.send("fg\n");
         }
     }

@@ -165,7 +165,7 @@ fn open_gate(
                 thread.resume(Resume::ToCall, 0)
             }
             PtraceStop::Signal(signal) => thread.resume(Resume::ToCall, signal),
-            PtraceStop::Group => thread.listen(),
+            PtraceStop::Group(_) => thread.listen(),
             _ => thread.resume(Resume::ToCall, 0),
         };
         match gone_on {

@@ -94,7 +94,7 @@ impl FollowedToEnd {
         match stop {
             PtraceStop::Signal(signal) => return self.pass_on(thread, signal),
             // Stopped with its group, and so until it is told to go on.
-            PtraceStop::Group => return thread.listen(),
+            PtraceStop::Group(_) => return thread.listen(),
             PtraceStop::Exit => self.upper_in_use = thread.upper_in_use(),
             _ => {}
         }

@@ -1,11 +1,15 @@
 //! What the tracer, a process of its own, tells the process that the user started.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 
 use launch::Ended;
 use recording::{Blind, LetGo};
-use rustix::process::{Pid, Signal, getppid, kill_process, set_parent_process_death_signal};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{
+    Pid, Signal, getpgid, getppid, kill_process, set_parent_process_death_signal,
+};
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +24,10 @@ pub(crate) enum TracerMessage {
     Started,
     /// A signal went to the command itself; `from` is the sender.
     Delivered { signal: i32, from: i32 },
+    /// It was stopped by this signal of the terminal: the front is to stop likewise.
+    Stopped { signal: i32 },
+    /// It goes on; a SIGCONT for the front follows.
+    GoesOn,
     /// It ended; what it left running is followed further.
     MainEnded { ended: Ended, still_running: usize, blinds: Vec<Blind> },
     /// The command is watched no longer; the recording is as long as it will be.
@@ -32,22 +40,24 @@ pub(crate) enum TracerMessage {
 pub(crate) struct Messages {
     to: Option<File>,
     front: Option<Pid>,
+    /// Whether the front was told to stop, and not yet that the command goes on.
+    told_to_stop: bool,
 }
 
 impl Messages {
     pub fn new(to: File, front: Pid) -> Messages {
-        Messages { to: Some(to), front: Some(front) }
+        Messages { to: Some(to), front: Some(front), told_to_stop: false }
     }
 
     /// Where there is no front.
     pub fn to_nobody() -> Messages {
-        Messages { to: None, front: None }
+        Messages { to: None, front: None, told_to_stop: false }
     }
 
     /// Another end, for a thread of its own: a message is written in one piece (pipe(7)).
     pub fn beside(&self) -> std::io::Result<Messages> {
         let to = self.to.as_ref().map(File::try_clone).transpose()?;
-        Ok(Messages { to, front: self.front })
+        Ok(Messages { to, front: self.front, told_to_stop: false })
     }
 
     /// A front that is gone needs no message.
@@ -58,9 +68,35 @@ impl Messages {
         }
     }
 
-    /// Stops or continues the front with the command: the shell waits for the front. Only the
-    /// tracer does so, which sees the command's stops in their order.
-    pub fn signal_front(&self, signal: Signal) {
+    /// Stops the front with the command, which this signal has stopped: the shell waits for the front.
+    /// Only the tracer does so, which sees the command's stops in their order.
+    ///
+    /// What stops the front is what the shell tells of. So by a signal of the terminal the front stops
+    /// itself, as it holds back those, which go to the whole group; where the command is of another
+    /// group, the front's may be orphaned, and only SIGSTOP stops it (setpgid(2)).
+    pub fn stop_front(&mut self, signal: i32, command: i32) {
+        let group = |pid| getpgid(pid).ok();
+        let is_of_group =
+            self.front.is_some() && group(Pid::from_raw(command)) == group(self.front);
+        match is_of_group && launch::is_terminal_stop(signal) {
+            // A stop may be reported again: `fg` comes to the front first, which must not stop anew.
+            true if self.told_to_stop => {}
+            true => {
+                self.told_to_stop = true;
+                self.send(&TracerMessage::Stopped { signal });
+            }
+            false => self.signal_front(Signal::STOP),
+        }
+    }
+
+    /// Continues the front with the command. Told first: a front that is about to stop looks for it.
+    pub fn continue_front(&mut self) {
+        self.told_to_stop = false;
+        self.send(&TracerMessage::GoesOn);
+        self.signal_front(Signal::CONT);
+    }
+
+    fn signal_front(&self, signal: Signal) {
         if let Some(parent) = getppid().filter(|parent| Some(*parent) == self.front) {
             // It can have ended since.
             let _ = kill_process(parent, signal);
@@ -103,11 +139,13 @@ pub(crate) fn drop_inherited() {
 /// The front's end.
 pub(crate) struct Inbox {
     from: BufReader<File>,
+    /// What was read before its turn.
+    read: VecDeque<TracerMessage>,
 }
 
 impl Inbox {
     pub fn new(from: File) -> Inbox {
-        Inbox { from: BufReader::new(from) }
+        Inbox { from: BufReader::new(from), read: VecDeque::new() }
     }
 
     pub fn file(&self) -> &File {
@@ -116,11 +154,31 @@ impl Inbox {
 
     /// Whether a message is there that needs no further read of the pipe.
     pub fn has_more(&self) -> bool {
-        self.from.buffer().contains(&b'\n')
+        !self.read.is_empty() || self.from.buffer().contains(&b'\n')
+    }
+
+    /// Whether the command goes on, as far as is told by now, or nobody tells any more.
+    pub fn goes_on(&mut self) -> bool {
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let is_there = |inbox: &Inbox| {
+            let mut ready = [PollFd::new(inbox.file(), PollFlags::IN)];
+            inbox.from.buffer().contains(&b'\n') || poll(&mut ready, Some(&now)) == Ok(1)
+        };
+        while is_there(self) {
+            match self.receive() {
+                Some(message) => self.read.push_back(message),
+                None => return true,
+            }
+        }
+        self.read.iter().any(|message| matches!(message, TracerMessage::GoesOn))
     }
 
     /// The next message; none if the tracer is gone.
     pub fn next(&mut self) -> Option<TracerMessage> {
+        self.read.pop_front().or_else(|| self.receive())
+    }
+
+    fn receive(&mut self) -> Option<TracerMessage> {
         let mut line = String::new();
         match self.from.read_line(&mut line) {
             Ok(length) if length > 0 => serde_json::from_str(&line).ok(),

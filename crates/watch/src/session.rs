@@ -117,7 +117,8 @@ pub(crate) fn start(
 
 impl Session {
     fn wait_for_start(&mut self) -> Result<(), RecorderError> {
-        match self.inbox.next() {
+        let mut messages = std::iter::from_fn(|| self.inbox.next());
+        match messages.find(|message| !matches!(message, TracerMessage::GoesOn)) {
             Some(TracerMessage::Started) => Ok(()),
             Some(TracerMessage::CannotStart { status, why }) => {
                 Err(RecorderError::CannotStart { status, why })
@@ -193,6 +194,9 @@ impl Session {
         match message {
             TracerMessage::Delivered { signal, from } => {
                 self.delivered.push((signal, from, Instant::now()));
+            }
+            TracerMessage::Stopped { signal } => {
+                launch::stop_by(signal, || !self.inbox.goes_on());
             }
             TracerMessage::MainEnded { ended, still_running, blinds } => {
                 let let_go = self.let_go.clone();

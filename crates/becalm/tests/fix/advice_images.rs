@@ -163,3 +163,23 @@ fn a_view_of_links_is_not_served_by_an_image_of_it() {
     assert!(!found("view"), "links");
     assert!(found("pkgs"), "what they lead to");
 }
+
+#[test]
+fn an_image_of_a_tree_of_many_files_that_are_read_again_and_again() {
+    let place = Place::new();
+    place.said(
+        "mkdir -p tree/{1..6} && for i in {1..600}; do echo $i >tree/$((i % 6 + 1))/$i; done && \
+         find tree -exec touch -d '3 days ago' {} +",
+    );
+    // One process, which opens each file four times.
+    place.file("sum.pl", "for (1..4) { for (glob 'tree/*/*') { open F, $_; $s += <F> } } print $s");
+    let words = ["/usr/bin/perl", "sum.pl"];
+    let steps = place.steps("files", &words);
+    let [advised] = commands(&steps)[..] else { panic!("{steps:#?}") };
+    assert!(advised.starts_with("becalm image build -o files.sqsh "), "{advised}");
+    assert!(place.said(advised).ends_with("721200"), "{advised}");
+    let (_, in_the_image) = advised.split_once(" && ").unwrap();
+    let (before, after) = (reached(&place, &words.join(" ")), reached(&place, in_the_image));
+    // Each file and directory is looked at once, to see whether it has changed.
+    assert!(after < before, "{before} became {after}");
+}

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)] // A test program: what fails, fails the test.
 
 mod advice;
+mod advice_data;
 mod advice_images;
 mod calm_place;
 mod check;

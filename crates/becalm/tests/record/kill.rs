@@ -13,7 +13,7 @@ use testkit::terminal::Terminal;
 use testkit::{Live, Scene, run, trap};
 
 /// What people, terminals and batch systems send.
-const SENT: [i32; 13] = [
+const SENT: [i32; 20] = [
     libc::SIGHUP,
     libc::SIGINT,
     libc::SIGQUIT,
@@ -27,6 +27,14 @@ const SENT: [i32; 13] = [
     libc::SIGIO,
     libc::SIGPWR,
     35,
+    // As for a core dump of a command that hangs.
+    libc::SIGABRT,
+    libc::SIGSEGV,
+    libc::SIGBUS,
+    libc::SIGFPE,
+    libc::SIGILL,
+    libc::SIGTRAP,
+    libc::SIGSYS,
 ];
 
 fn send(pid: i32, signal: i32) {

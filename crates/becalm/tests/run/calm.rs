@@ -64,6 +64,7 @@ impl Calmed {
             environment: CalmEnvironment {
                 set: [("CALM_SET".into(), "two  words".into())].into(),
                 unset: vec!["CALM_UNSET".into()],
+                reordered: Default::default(),
             },
             layout: Some("off".to_owned()),
             ..CalmFile::default()

@@ -6,8 +6,10 @@
 //! | `read` | from text, strictly: what is not understood is refused, with its line |
 //! | `write` | to text |
 //! | `holds` | whether what it relies on is still as it was |
+//! | `order` | whether directories in another order still have what they had there |
 
 mod holds;
+mod order;
 mod read;
 mod write;
 
@@ -86,6 +88,8 @@ pub struct CalmEnvironment {
     pub set: BTreeMap<OsString, OsString>,
     /// Names.
     pub unset: Vec<OsString>,
+    /// The lists of directories that are set in another order only: as they were before.
+    pub reordered: BTreeMap<OsString, OsString>,
 }
 
 /// A file that must be as it was.
@@ -232,6 +236,7 @@ mod tests {
                     .map(|(name, value)| (name.into(), value.into()))
                     .into(),
                 unset: vec!["LD_LIBRARY_PATH".into()],
+                reordered: [("PERL5LIB".into(), "/a:/b".into())].into(),
             },
             builtins: true,
             hugepages: true,

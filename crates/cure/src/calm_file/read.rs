@@ -158,6 +158,8 @@ struct CalmEnvironmentText {
     set: BTreeMap<VariableName, VariableValue>,
     #[serde(default)]
     unset: Vec<VariableName>,
+    #[serde(default)]
+    reordered: BTreeMap<VariableName, VariableValue>,
 }
 
 #[derive(Deserialize)]
@@ -256,7 +258,10 @@ fn layout<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error
 impl CalmText {
     fn at(self, directory: &Path) -> CalmFile {
         let paths = |paths: Vec<CalmPath>| paths.into_iter().map(|path| path.at(directory));
-        let CalmEnvironmentText { set, unset } = self.environment;
+        let CalmEnvironmentText { set, unset, reordered } = self.environment;
+        let values = |values: BTreeMap<VariableName, VariableValue>| {
+            values.into_iter().map(|(name, value)| (name.0, value.0)).collect()
+        };
         CalmFile {
             command: self.command.into_inner().into_iter().map(OsString::from).collect(),
             directory: self.directory.at(directory),
@@ -268,8 +273,9 @@ impl CalmText {
             }),
             shown: self.shown.into_iter().map(|shown| shown.at(directory)).collect(),
             environment: CalmEnvironment {
-                set: set.into_iter().map(|(name, value)| (name.0, value.0)).collect(),
+                set: values(set),
                 unset: unset.into_iter().map(|name| name.0).collect(),
+                reordered: values(reordered),
             },
             builtins: self.builtins,
             hugepages: self.hugepages,

@@ -40,12 +40,14 @@ impl CalmFile {
             let names = list(&environment.unset, |name| string("the variable", name))?;
             line(format_args!("\n[environment]\nunset = {names}"));
         }
-        if !environment.set.is_empty() {
-            line(format_args!("\n[environment.set]"));
-        }
-        for (name, value) in &environment.set {
-            let (name, value) = (key(name)?, string("the value", value)?);
-            line(format_args!("{name} = {value}"));
+        for (table, values) in [("set", &environment.set), ("reordered", &environment.reordered)] {
+            if !values.is_empty() {
+                line(format_args!("\n[environment.{table}]"));
+            }
+            for (name, value) in values {
+                let (name, value) = (key(name)?, string("the value", value)?);
+                line(format_args!("{name} = {value}"));
+            }
         }
         for shown in &self.shown {
             line(format_args!("\n[[shown]]\nfile = {}", path(&shown.file)?));

@@ -36,13 +36,13 @@ impl ListName {
 
 /// A list that is written somewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct DeclaredList {
+pub(crate) struct DeclaredList {
     pub name: ListName,
     pub directories: Vec<Vec<u8>>,
 }
 
 /// The lists that a program was given, those of its options first: they are searched first.
-pub(super) fn lists_of(recording: &Recording, exec: &Exec) -> Vec<DeclaredList> {
+pub(crate) fn lists_of(recording: &Recording, exec: &Exec) -> Vec<DeclaredList> {
     let mut lists = options(recording, exec);
     for known in SEARCH_VARIABLES {
         let Some(value) = variable(exec, known.name) else { continue };

@@ -14,6 +14,7 @@ mod names;
 mod order;
 mod roots;
 
+pub(crate) use declared::lists_of;
 pub use declared::{ListName, declared_entries};
 pub(crate) use lists::{FAILS_IN, SearchedList, search_lists};
 pub use lists::{ListEntry, ListSearches, NameSearch};

@@ -1,16 +1,18 @@
-//! Thousands of files, each looked at once: data sets of small files, sources that are searched, a
-//! working tree that git compares with its index.
+//! Many files, each looked at once: data sets of small files, sources that are searched, a working
+//! tree that git compares with its index, the jars of a class path.
 
 use std::collections::{HashMap, HashSet};
 
 use recording::{Cause, Kind, PathId, ProcessId};
 use serde::{Deserialize, Serialize};
 
+use super::given_files::GivenFiles;
 use super::{DetectedStorm, Storm, StormSource};
+use crate::search::ListName;
 use crate::source_path::SourcePath;
 use crate::survey::{MetadataOp, OpId, OpSurvey, ProgramId, split};
 use crate::tally::OpTally;
-use crate::words::{counted, operations};
+use crate::words::{count, counted, operations};
 
 /// Fewer files of one process are a program with its parts.
 const FILES: usize = 500;
@@ -38,6 +40,13 @@ pub enum FilesSource {
         /// Metadata operations of this program on them.
         metadata_ops: u64,
     },
+    /// A list that names them one by one, as a class path does jars.
+    FilesList {
+        /// Where it comes from.
+        list: ListName,
+        /// How many of them it names.
+        files: u64,
+    },
     /// A directory that they lie below.
     FilesTree {
         /// The deepest one that has nine in ten of those that no tree before it has.
@@ -59,6 +68,9 @@ impl FilesSource {
                 let processes = counted(*processes, "process", "processes");
                 format!("{program} {looked}, in {processes}: {}", operations(*metadata_ops))
             }
+            FilesSource::FilesList { list, files } => {
+                format!("{} names {} of them", list.words(), count(*files))
+            }
             FilesSource::FilesTree { directory, files } => {
                 format!("below {directory}: {}", counted(*files, "file", "files"))
             }
@@ -75,13 +87,13 @@ pub(super) fn detect(survey: &OpSurvey) -> Option<DetectedStorm> {
         storm: Storm::Files,
         title: match found.is_of_git() {
             true => format!("{name} compared {files} with its index, one by one"),
-            false => format!("{name} opened {files}, one by one"),
+            false => format!("{name} opened {files}{}, one by one", found.of_list()),
         },
         cause: "each file is looked up by itself, however small it is; the same content in a few \
                 large files is a few lookups"
             .to_owned(),
         observed: format!(
-            "processes that opened {FILES} distinct files or more, or a git that asked for as many \
+            "processes that opened {FILES} distinct files or more, or fewer that a list names, or a git that asked for as many \
              below its index, and their lookups of these files"
         ),
         avoidable: found.claim.len() as u64,
@@ -102,6 +114,7 @@ struct ManyFiles<'a> {
     /// The files: each path once.
     files: HashSet<&'a [u8]>,
     processes: HashSet<ProcessId>,
+    given: GivenFiles,
 }
 
 impl<'a> ManyFiles<'a> {
@@ -131,10 +144,24 @@ impl<'a> ManyFiles<'a> {
         times.retain(|(_, path), times| {
             *times < TIMES && !above.contains(survey.recording.path(*path))
         });
-        let mut files: HashMap<ProcessId, usize> = HashMap::new();
-        times.keys().for_each(|(process, _)| *files.entry(*process).or_default() += 1);
-        times.retain(|(process, _), _| files[process] >= FILES);
+        let mut files: HashMap<ProcessId, HashMap<PathId, &[u8]>> = HashMap::new();
+        let mut execs = HashMap::new();
+        for (_, op) in survey.free() {
+            let known = op.path_id.filter(|path| times.contains_key(&(op.process(), *path)));
+            if let Some(path) = known {
+                files.entry(op.process()).or_default().insert(path, op.path);
+                execs.insert(op.process(), op.exec);
+            }
+        }
         let mut found = ManyFiles::default();
+        for (process, opened) in &files {
+            if let Some(exec) = execs[process] {
+                found.given.add(survey, *process, exec, opened);
+            }
+        }
+        times.retain(|(process, path), _| {
+            files[process].len() >= FILES || found.given.has(*process, *path)
+        });
         for (id, op) in survey.free() {
             let key = op.path_id.map(|path| (op.process(), path));
             if !is_lookup(&op) || !key.is_some_and(|key| times.contains_key(&key)) {
@@ -149,6 +176,12 @@ impl<'a> ManyFiles<'a> {
         found
     }
 
+    /// ` of -cp`, where a list names most of them.
+    fn of_list(&self) -> String {
+        let list = self.given.longest().filter(|(_, files)| files * 2 > self.files.len() as u64);
+        list.map_or(String::new(), |(list, _)| format!(" of {}", list.words()))
+    }
+
     fn is_of_git(&self) -> bool {
         self.of_git * 2 > self.claim.len() as u64
     }
@@ -161,12 +194,14 @@ impl<'a> ManyFiles<'a> {
             processes: self.processes.len() as u64,
             metadata_ops: counted.ops,
         });
+        let list = self.given.longest();
+        let list = list.map(|(list, files)| FilesSource::FilesList { list: list.clone(), files });
         let trees = trees(self.files.iter().copied().collect());
         let tree = |(directory, files)| FilesSource::FilesTree {
             directory: survey.source_directory(directory),
             files,
         };
-        reader.into_iter().chain(trees.into_iter().map(tree)).collect()
+        reader.into_iter().chain(list).chain(trees.into_iter().map(tree)).collect()
     }
 }
 

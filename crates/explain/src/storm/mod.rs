@@ -12,6 +12,7 @@ pub(crate) mod data;
 mod dlopen;
 mod files;
 mod fork;
+mod given_files;
 mod loader;
 mod locale;
 mod modules;

@@ -16,7 +16,7 @@ pub(crate) enum PtraceStop {
     /// About to end.
     Exit,
     /// Stopped with its group, by this signal.
-    Group,
+    Group(i32),
     /// A new thread before its first instruction, one that was interrupted, or one whose group
     /// goes on.
     Begin,
@@ -42,7 +42,7 @@ impl PtraceStop {
             }
             libc::PTRACE_EVENT_EXEC => PtraceStop::Exec,
             libc::PTRACE_EVENT_EXIT => PtraceStop::Exit,
-            libc::PTRACE_EVENT_STOP if STOPS.contains(&signal) => PtraceStop::Group,
+            libc::PTRACE_EVENT_STOP if STOPS.contains(&signal) => PtraceStop::Group(signal),
             libc::PTRACE_EVENT_STOP => PtraceStop::Begin,
             _ => PtraceStop::Other,
         })
@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn a_groups_stop_is_told_from_a_signal_and_from_a_begin() {
         for signal in [libc::SIGSTOP, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU] {
-            assert_eq!(status(signal, libc::PTRACE_EVENT_STOP), Some(PtraceStop::Group));
+            assert_eq!(status(signal, libc::PTRACE_EVENT_STOP), Some(PtraceStop::Group(signal)));
             assert_eq!(status(signal, 0), Some(PtraceStop::Signal(signal)));
         }
         let begin = status(libc::SIGTRAP, libc::PTRACE_EVENT_STOP);

@@ -16,7 +16,6 @@ use recording::{Kind, LetGo, Nanos};
 use rustc_hash::FxHashSet;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::process::Signal;
 
 use super::{Next, Tracer, touches};
 use crate::clock;
@@ -287,22 +286,22 @@ fn signal_of(stop: PtraceStop) -> i32 {
 fn wait_for_command(
     main: i32,
     late: &FxHashSet<i32>,
-    messages: &Messages,
+    messages: &mut Messages,
 ) -> io::Result<Option<Ended>> {
     tell_of_group(messages);
     loop {
         match wait_for_any()? {
-            AnyChange::Stopped(tid, _) if tid == main && !late.contains(&main) => {
-                messages.signal_front(Signal::STOP);
+            AnyChange::Stopped(tid, stop) if tid == main && !late.contains(&main) => {
+                messages.stop_front(signal_of(stop), main);
             }
             AnyChange::Stopped(tid, stop) => {
                 let detached = StoppedThread::heard_of(tid).detach(signal_of(stop));
                 gone_is_fine(detached);
             }
-            AnyChange::GoesOn(tid) if tid == main => messages.signal_front(Signal::CONT),
+            AnyChange::GoesOn(tid) if tid == main => messages.continue_front(),
             AnyChange::Ended(end) if end.tid == main => {
                 // One that went on and ended before it was looked at is only told to have ended.
-                messages.signal_front(Signal::CONT);
+                messages.continue_front();
                 return Ok(Some(Ended::from_wait(end.status)));
             }
             AnyChange::GoesOn(_) | AnyChange::Ended(_) | AnyChange::Nothing => {}

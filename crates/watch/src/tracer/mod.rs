@@ -22,7 +22,6 @@ use std::io;
 
 use recording::{Blind, Event, LetGo, Nanos, ProcessId, Record};
 use rustc_hash::{FxHashMap, FxHashSet};
-use rustix::process::Signal;
 
 use joining::Joining;
 
@@ -271,24 +270,21 @@ impl Tracer {
             PtraceStop::Birth => self.at_birth(thread),
             PtraceStop::Exec => self.at_exec(thread),
             PtraceStop::Exit => self.at_exit(thread),
-            PtraceStop::Group => {
-                self.signal_front_with(thread.tid(), Signal::STOP);
+            PtraceStop::Group(signal) => {
+                if thread.tid() == self.main {
+                    self.messages.stop_front(signal, self.main);
+                }
                 Ok(Next::Listen)
             }
             PtraceStop::Begin => {
-                self.signal_front_with(thread.tid(), Signal::CONT);
+                if thread.tid() == self.main {
+                    self.messages.continue_front();
+                }
                 self.put_back_of_child(thread)?;
                 self.unwatch_exit_of_child(thread)?;
                 Ok(Next::GoOn(0))
             }
             PtraceStop::Other => Ok(Next::GoOn(0)),
-        }
-    }
-
-    /// The front stops and goes on with the command.
-    fn signal_front_with(&self, tid: i32, signal: Signal) {
-        if tid == self.main {
-            self.messages.signal_front(signal);
         }
     }
 

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use anyhow::Context;
-use cure::{CalmFile, CureChange};
+use cure::{CalmFile, CureChange, first_decides};
 use launch::CommandLine;
 use loader::bind::Binding;
 use prove::Subject;
@@ -143,6 +143,9 @@ fn launch_plan(
             CureChange::RunBuiltins { .. } => calm.builtins = true,
             CureChange::SetVariable { variable, value } => {
                 calm.environment.set.insert(variable.into(), value.into());
+                // The command was started with what becalm has.
+                let before = std::env::var_os(variable).filter(|_| first_decides(variable));
+                calm.environment.reordered.extend(before.map(|before| (variable.into(), before)));
             }
             _ => {}
         }

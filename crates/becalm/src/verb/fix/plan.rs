@@ -1,10 +1,10 @@
 //! What a fix of this command does, resolved: which files, which image, which calm file.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use cost::PredictedWait;
-use cure::{Cure, CureChange, CurePlan};
-use explain::WaitModel;
+use cure::{Cure, CureChange, CurePlan, Machine};
+use explain::{WaitModel, WarningKind};
 use loader::bind::{Binding, UnboundFile};
 use recording::Recording;
 
@@ -43,6 +43,8 @@ pub(super) struct ResolvedPlan {
     pub not_needed: Vec<String>,
     /// What the start waits.
     pub wait: PlannedWait,
+    /// How the command ended, in words, where it failed.
+    pub failed: Option<String>,
 }
 
 impl ResolvedPlan {
@@ -61,30 +63,44 @@ impl ResolvedPlan {
             bind: args.how.options()?,
             progress: &|progress| tell(&waiting, progress),
         };
-        let mut cures = CurePlan::of(recording, &findings, &machine::here(), &options);
-        let calm = cures.changes_launch();
-        let calm = calm.then(|| CalmPlace::of(args.output.as_deref(), &findings.program));
-        let calm = calm.transpose()?;
-        let image = match (cures.image(), &calm) {
-            (Some((directories, taken)), Some(calm)) => {
-                let file = args.image.clone().unwrap_or_else(|| calm.image());
-                Some(image::resolved(directories, taken, &file, calm)?)
+        let cures_on = |here| CurePlan::of(recording, &findings, &here, &options);
+        let at_launch = |cures: &CurePlan| AtLaunch::of(args, cures, &findings.program);
+        let mut cures = cures_on(machine::here());
+        let mut unreadable = None;
+        let AtLaunch { calm, image } = match at_launch(&cures) {
+            Err(error) if is_denied(&error) && cures.image().is_some() => {
+                unreadable = Some(format!("{error:#}"));
+                let why_no_image = |_: &Path| Some("not all of it can be read".to_owned());
+                cures = cures_on(Machine { why_no_image, ..machine::here() });
+                at_launch(&cures)?
             }
-            _ => None,
+            found => found?,
         };
         let no_image = cures.of_storm(explain::Storm::Python).filter(|_| image.is_none());
         let no_image = no_image.and_then(|cures| cures.not_chosen.first());
-        let no_image = no_image.map(|refused| refused.why.clone());
+        let no_image = unreadable.or(no_image.map(|refused| refused.why.clone()));
         let wait = PlannedWait {
             model: findings.model.clone(),
             now: findings.predicted_wait,
             after: cures.predicted.and_then(|predicted| predicted.after.wait),
         };
+        let failed = findings.warnings.into_iter().find(|it| it.kind == WarningKind::Failed);
+        let failed = failed.map(|warning| warning.text);
         let binding = std::mem::take(&mut cures.in_place);
         let binding = with_system(binding, &cures);
         let not_needed = not_needed(args, calm.is_some(), image.is_some());
         let only_you = calm.as_ref().and_then(|calm| calm.only_you(&cures.copies));
-        Ok(ResolvedPlan { cures, binding, image, no_image, calm, only_you, not_needed, wait })
+        Ok(ResolvedPlan {
+            cures,
+            binding,
+            image,
+            no_image,
+            calm,
+            only_you,
+            not_needed,
+            wait,
+            failed,
+        })
     }
 
     /// The cures, each by its number: all that is done.
@@ -130,6 +146,33 @@ impl ResolvedPlan {
         };
         self.chosen(parts).map(saved).sum()
     }
+}
+
+/// What is done each time the command is launched, and where that is written.
+struct AtLaunch {
+    calm: Option<CalmPlace>,
+    image: Option<EnvironmentImage>,
+}
+
+impl AtLaunch {
+    fn of(args: &FixArgs, cures: &CurePlan, program: &str) -> anyhow::Result<AtLaunch> {
+        let calm = cures.changes_launch();
+        let calm = calm.then(|| CalmPlace::of(args.output.as_deref(), program)).transpose()?;
+        let image = match (cures.image(), &calm) {
+            (Some((directories, taken)), Some(calm)) => {
+                let file = args.image.clone().unwrap_or_else(|| calm.image());
+                Some(image::resolved(directories, taken, &file, calm)?)
+            }
+            _ => None,
+        };
+        Ok(AtLaunch { calm, image })
+    }
+}
+
+/// Whether something may not be read: what needs it is left out, the rest is done.
+fn is_denied(error: &anyhow::Error) -> bool {
+    let denied = |error: &std::io::Error| error.kind() == std::io::ErrorKind::PermissionDenied;
+    error.chain().any(|cause| cause.downcast_ref().is_some_and(denied))
 }
 
 /// The files that were named and are not written.

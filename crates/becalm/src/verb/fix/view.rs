@@ -91,6 +91,11 @@ impl<'a> FixAnswer<'a> {
             }
             (None, None) => {}
         }
+        if let Some(failed) = &plan.failed {
+            let line = width::wrap(&format!("! {}", plain(failed)), columns);
+            text.push_str(&style::paint(style::WARNING, line.trim_end()));
+            text.push('\n');
+        }
         if !plan.binding.is_empty() || plan.is_empty() {
             text.push_str(&Bound::of(&plan.binding, self.bound()).render(columns, ""));
         }
@@ -217,6 +222,7 @@ impl<'a> FixAnswer<'a> {
             "binding": Bound::of(&plan.binding, self.bound()).to_value(),
             "image": plan.image.as_ref().map(EnvironmentImage::to_value),
             "no_image": plan.no_image,
+            "failed": plan.failed,
             "model": plan.wait.model,
             "predicted_wait": plan.wait.now,
             "predicted_wait_after": plan.wait.after,

@@ -249,3 +249,85 @@ fn a_list_that_a_script_sets_is_not_set_at_launch() {
         "{findings:#}"
     );
 }
+
+#[test]
+fn what_is_put_into_a_directory_of_a_list_in_another_order_is_told_by_calm_check() {
+    let list = List::of(40, |number| (format!("lm{number}.lua"), "return {}".to_owned()));
+    let template = |directory: &String| format!("{directory}/?.lua;");
+    let path = list.directories.iter().map(template).collect::<String>() + ";";
+    let program = list.scene.file("t.lua", lines(|n| format!("require 'lm{n}'")), 0o644);
+    list.applied(("LUA_PATH", &path), &["-o", "t.calm"], &["lua5.3", &program]);
+    let calm_check = || run(Command::new(BECALM).args(["calm", "check", &list.scene.at("t.calm")]));
+    let ran = calm_check();
+    assert_eq!(ran.code(), 0, "{}", ran.out());
+    assert!(ran.out().contains("holds: 40 directories compared"), "{}", ran.out());
+    let put = |directory: usize, name: &str| {
+        fs::write(format!("{}/{name}.lua", list.directories[directory]), "return 1").unwrap();
+    };
+    // Only one has it, or both orders have it first.
+    put(5, "new");
+    put(37, "other");
+    assert_eq!(calm_check().code(), 0, "{}", calm_check().out());
+    // The last directory is among the first now.
+    put(39, "new");
+    let ran = calm_check();
+    let found = format!("has new, which is found in {}", list.directories[5]);
+    assert_eq!(ran.code(), 1);
+    // The table's columns are cut.
+    let told =
+        run(Command::new(BECALM).args(["calm", "check", "--json", &list.scene.at("t.calm")]));
+    assert!(told.out().contains(&found), "{}{}", ran.out(), told.out());
+}
+
+#[test]
+fn a_directory_that_this_user_may_not_read_is_left_out_and_told_of() {
+    if !testkit::user::is_root() {
+        return;
+    }
+    let list = List::of(40, |number| (format!("Mod{number}.pm"), "1;".to_owned()));
+    let program = list.scene.file("t.pl", lines(|n| format!("use Mod{n};")), 0o644);
+    let open = Command::new("chmod").args(["-R", "a+rX"]).arg(list.scene.directory()).status();
+    assert!(open.unwrap().success());
+    let home = list.scene.subdirectory("home");
+    std::os::unix::fs::chown(&home, Some(65534), Some(65534)).unwrap();
+    let becalm = list.scene.at("becalm");
+    fs::hard_link(BECALM, &becalm).or_else(|_| fs::copy(BECALM, &becalm).map(drop)).unwrap();
+    let fixed = || {
+        let (path, at_home) = (format!("PERL5LIB={}", list.joined(":")), format!("HOME={home}"));
+        let words = ["env", &path, &at_home, &becalm, "fix", "--json", "--", "perl", &program];
+        let ran = run(testkit::user::as_a_user(&words).current_dir(&home));
+        serde_json::from_slice::<Value>(&ran.stdout).unwrap_or_else(|_| panic!("{}", ran.err()))
+    };
+    let close = |at: &str, mode| {
+        fs::set_permissions(at, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+    };
+    // It can be searched, but not listed.
+    close(&list.directories[20], 0o711);
+    let plan = fixed();
+    let text = plan["cures"][0]["text"].as_str().unwrap();
+    let told = format!("(not of {}: its content is not known", list.directories[20]);
+    assert!(text.contains("one image of 39 directories") && text.contains(&told), "{plan:#}");
+    // What lies deeper is met when the image is planned: there is none then, and that is told.
+    close(&list.directories[20], 0o755);
+    let deep = format!("{}/deep", list.directories[20]);
+    fs::create_dir(&deep).unwrap();
+    close(&deep, 0o700);
+    assert!(Command::new("touch").args(["-d", "3 days ago", &deep]).status().unwrap().success());
+    let plan = fixed();
+    assert_eq!(plan["image"], Value::Null);
+    assert!(plan["no_image"].as_str().unwrap().contains(&deep), "{plan:#}");
+    assert!(plan["others"].to_string().contains("drop_directories"), "{plan:#}");
+}
+
+#[test]
+fn a_command_that_failed_is_no_secret_of_a_plan() {
+    let list = List::of(40, |number| (format!("Mod{number}.pm"), "1;".to_owned()));
+    let uses = lines(|n| format!("use Mod{n};")) + "exit 3;";
+    let program = list.scene.file("t.pl", &uses, 0o644);
+    let mut fix = Command::new(BECALM);
+    fix.args(["fix", "--", "perl", &program]).current_dir(list.scene.directory());
+    let ran =
+        run(fix.env("PERL5LIB", list.joined(":")).env("XDG_STATE_HOME", list.scene.at("state")));
+    assert_eq!(ran.code(), 0, "{}", ran.err());
+    assert!(ran.out().contains("! the command ended with status 3"), "{}", ran.out());
+}

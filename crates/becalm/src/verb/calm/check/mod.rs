@@ -9,12 +9,14 @@ use image::mount::{self, Freshness, MountRequest};
 use remedy::FileLook;
 
 use crate::exit::{Failure, NO};
+use crate::machine;
 use view::CalmChecked;
 
 /// Say whether a calm file still holds: whether all that it relies on has the same content
 ///
 /// `becalm run` looks at sizes and times; this reads the files that it relies on, its copies and its
-/// image. What the image was made of is compared by times and sizes: of every file. Exit status 0: it
+/// image. What the image was made of is compared by times and sizes: of every file. Directories that
+/// are searched in another order are listed: no name may be found elsewhere for that. Exit status 0: it
 /// holds; 1: it does not.
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -35,6 +37,7 @@ pub fn run(args: &CalmCheckArgs) -> Result<u8, Failure> {
     let calm = CalmFile::read(&args.file)?;
     let mut changes = calm.changes(FileLook::Content);
     changes.extend(calm.changes_ahead());
+    changes.extend(calm.changes_of_order(&machine::here()));
     let mut reasons: Vec<String> = calm.why_not_executable().into_iter().collect();
     let image = calm.image.iter().find(|image| !changes.iter().any(|one| one.path == image.file));
     let mut sources = 0;

@@ -16,6 +16,7 @@ pub struct CalmChecked {
     holds: bool,
     compared: u64,
     sources_compared: u64,
+    directories_compared: u64,
     changed: Vec<ChangedFile>,
     reasons: Vec<String>,
     directory: String,
@@ -53,6 +54,7 @@ impl CalmChecked {
             holds,
             compared: compared as u64,
             sources_compared: 0,
+            directories_compared: calm.reordered_directories(),
             changed: changed.collect(),
             reasons,
             directory: shown_name(&calm.directory),
@@ -77,8 +79,15 @@ impl CalmChecked {
     /// As a person reads it.
     pub fn render(&self, columns: usize) -> String {
         let file = plain(&self.file);
-        let of = counted(self.compared, "file", "files");
-        let headline = match (self.holds, self.compared, self.changed.len()) {
+        let files = counted(self.compared, "file", "files");
+        let directories = counted(self.directories_compared, "directory", "directories");
+        let of = match (self.compared, self.directories_compared) {
+            (_, 0) => files,
+            (0, _) => directories,
+            _ => format!("{files} and {directories}"),
+        };
+        let compared = self.compared + self.directories_compared;
+        let headline = match (self.holds, compared, self.changed.len()) {
             (true, 0, _) => format!("{file} holds: it relies on no file."),
             (true, ..) if self.sources_compared > 0 => {
                 let sources = counted(self.sources_compared, "file", "files");

@@ -1,7 +1,7 @@
 //! How long the storms are waited for: a table, or a sentence where there is none.
 
 use cost::PredictedWait;
-use explain::{Findings, OtherWait};
+use explain::{Findings, OtherWait, Storm};
 use term::number::{bar, count, counted, percent};
 use term::{Cell, Column, Table, style, width};
 
@@ -59,8 +59,16 @@ fn table_of(findings: &Findings, others: &[OtherWait]) -> Table {
         let name = storm.storm.name();
         table.row(row(name, storm.metadata_ops, storm.enoent, waits, style::MORE));
     }
+    let faults = findings.page_faults.split_first().filter(|(faults, _)| {
+        let all = findings.predicted_wait.map_or(0.0, |wait| wait.one_rank);
+        faults.wait.one_rank * 20.0 > all
+    });
+    if let Some((faults, beside)) = faults {
+        let waits = pair(findings, &faults.wait, &beside[..others.len()]);
+        table.row(row(Storm::Data.name(), 0, 0, waits, style::NONE));
+    }
     let rest: u64 = findings.rest.iter().map(|part| part.count.metadata_ops).sum();
-    if findings.storms.len() > 1 || rest * 20 > totals.metadata_ops {
+    if findings.storms.len() > 1 || rest * 20 > totals.metadata_ops || faults.is_some() {
         let enoent = findings.rest.iter().map(|part| part.count.enoent).sum();
         table.row(row("other", rest, enoent, Default::default(), style::NONE));
         let waits = match findings.predicted_wait {
