@@ -45,8 +45,8 @@ use bpf::{MAPPABLE, MapShape, MapType};
 use mapping::SharedMapping;
 use namespace::Namespace;
 use program::{
-    CallElement, MOST_STRING, Maps, NO_STRING, NUMBERS, OngoingCall, STOPS_IN_PROC, STRINGS, Scratch,
-    TapControl, TapRecord, UNREADABLE, WATCHED,
+    CallElement, MOST_STRING, Maps, NO_STRING, NUMBERS, OngoingCall, STOPS_IN_PROC, STRINGS,
+    Scratch, TapControl, TapRecord, UNREADABLE, WATCHED,
 };
 use ring::Ring;
 

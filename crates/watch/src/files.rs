@@ -85,11 +85,16 @@ impl OpenFiles {
         }
     }
 
-    /// Forgets what was opened below a directory that has another name now.
-    pub fn forget_below(&mut self, directory: &[u8]) {
-        for open in &mut self.open {
-            if open.as_ref().is_some_and(|open| open.path.bytes.starts_with(directory)) {
-                *open = None;
+    /// What was opened below a directory that has another name now is called as `asked` says of its
+    /// descriptor.
+    pub fn renamed(&mut self, directory: &[u8], mut asked: impl FnMut(i32) -> Option<FullPath>) {
+        for (fd, place) in self.open.iter_mut().enumerate() {
+            if let Some(open) = place
+                && open.path.bytes.starts_with(directory)
+            {
+                let close_on_exec = open.close_on_exec;
+                *place =
+                    asked(fd as i32).map(|path| OpenFile { path, is_kernels: true, close_on_exec });
             }
         }
     }
@@ -141,6 +146,13 @@ pub(crate) fn join(into: &mut Vec<u8>, root: &[u8], path: &[u8]) {
     if into.is_empty() {
         into.push(b'/');
     }
+}
+
+/// The same directory without symbolic links in its path, as the filesystem says now.
+pub(crate) fn without_links(directory: &[u8]) -> Option<Vec<u8>> {
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    let found = std::fs::canonicalize(std::ffi::OsStr::from_bytes(directory)).ok()?;
+    Some(found.into_os_string().into_vec())
 }
 
 /// Takes the leading `..` of a path, and as many names off the directory that it starts from, which

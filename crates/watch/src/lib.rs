@@ -21,7 +21,7 @@
 //! | `unwatched_reads` | what can be said of reads that do not stop |
 //! | `faults` | page faults of processes that map much of a file |
 //! | `program` | what a process becomes at an exec |
-//! | `descriptor_tap` | descriptor calls that an eBPF program reports, where it is allowed |
+//! | `call_tap` | calls that an eBPF program reports, where it is allowed |
 //! | `inject`, `clock` | delays after calls |
 //! | `signals` | signals, as if there were no tracer |
 //! | `until`, `start_watch` | when a start is over: what was asked for, and whether it is |
@@ -38,9 +38,9 @@ mod arguments;
 mod attach;
 mod bind;
 mod boot;
+mod call_tap;
 mod clock;
 mod decode;
-mod descriptor_tap;
 mod directory_names;
 mod effects;
 mod ending;
@@ -112,8 +112,7 @@ pub struct RecorderOptions {
     /// Keep the recorder and the command on one CPU while only one thread can run: faster, and
     /// not to be seen by the command.
     pub bind: bool,
-    /// Have an eBPF program report descriptor calls, where that is allowed, instead of stopping
-    /// at them.
+    /// Have an eBPF program report calls, where that is allowed, instead of stopping at them.
     pub tap: bool,
     /// Watch page faults on mapped files, where the kernel allows it.
     pub page_faults: bool,

@@ -4,6 +4,7 @@
 use recording::{ProcessId, StartCall, Usage};
 use rustc_hash::FxHashMap;
 
+use crate::files::FullPath;
 use crate::task::{PendingCall, Task, TracedProcess};
 
 /// All threads and processes that are followed.
@@ -193,15 +194,17 @@ impl ProcessTable {
         knows(parent) || knows(group)
     }
 
-    /// What was below a renamed directory has another path now, which the kernel must be asked.
-    pub fn renamed(&mut self, old: &[u8]) {
+    /// What was below a renamed directory has another path now: what `asked` says of a thread's link
+    /// in /proc.
+    pub fn renamed(&mut self, old: &[u8], mut asked: impl FnMut(i32, &str) -> Option<FullPath>) {
         for task in self.tasks.values() {
             let mut directories = task.directories.borrow_mut();
             if directories.cwd.as_ref().is_some_and(|cwd| cwd.starts_with(old)) {
-                directories.cwd = None;
+                directories.cwd = asked(task.tid, "cwd").map(|path| path.bytes.to_vec());
             }
             drop(directories);
-            task.files.borrow_mut().forget_below(old);
+            let asked = |fd: i32| asked(task.tid, &format!("fd/{fd}"));
+            task.files.borrow_mut().renamed(old, asked);
         }
     }
 }

@@ -1,9 +1,8 @@
-//! Page faults: whose are watched, and when they are taken in; calls that a tap reports.
+//! Page faults: whose are watched, and when they are taken in.
 
 use recording::Nanos;
 
 use super::Tracer;
-use crate::descriptor_tap::TapSink;
 
 impl Tracer {
     /// Watches the page faults of a thread's process: of all its threads, and those to come.
@@ -37,21 +36,6 @@ impl Tracer {
         self.drain();
         for task in self.table.tasks_mut() {
             task.take_faults(&mut self.log, ALL);
-        }
-    }
-
-    /// Takes in the calls that the tap has reported.
-    pub(super) fn drain(&mut self) {
-        if let Some(tap) = &mut self.tap {
-            let (table, log, shapes) = (&mut self.table, &mut self.log, &self.reader.shapes);
-            tap.drain(TapSink { table, log, shapes });
-        }
-    }
-
-    /// Notes the calls that the tap could not report.
-    pub(super) fn note_lost(&mut self) {
-        if let Some(tap) = &self.tap {
-            tap.note_lost(&mut self.log);
         }
     }
 }
