@@ -15,6 +15,8 @@ pub(crate) enum StopRule {
     Always,
     /// If the low half of this argument has this value.
     IfArgument(u8, u32),
+    /// If the low half of this argument has none of these bits.
+    UnlessArgumentHas(u8, u32),
     /// If it maps something of a file, by mmap's arguments: instructions, or at least
     /// [`crate::faults::LARGE`] bytes.
     IfMaps {
@@ -84,8 +86,8 @@ impl CallShapes {
         CallShapes { tables: arch::TABLES.into_iter().map(shapes_of).collect() }
     }
 
-    /// Has these native calls run through; but not waits as for a thread that is traced, which may
-    /// be answered here.
+    /// Has these native calls run through, but for waits that can last: their threads are known to
+    /// sleep, and some are answered here.
     pub fn without(mut self, tapped: &[WatchedCall]) -> CallShapes {
         for table in self.tables.iter_mut().filter(|table| table.abi == arch::NATIVE) {
             for call in tapped {
@@ -95,7 +97,7 @@ impl CallShapes {
             table.stops.retain_mut(|(number, rule)| {
                 let shape = &shapes[usize::from(*number)];
                 if shape.tapped && shape.special == Special::Wait {
-                    *rule = StopRule::IfArgument(2, libc::__WALL as u32);
+                    *rule = StopRule::UnlessArgumentHas(2, libc::WNOHANG as u32);
                     return true;
                 }
                 !shape.tapped

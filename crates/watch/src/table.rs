@@ -121,8 +121,16 @@ impl ProcessTable {
 
     /// Whether all other threads are in calls, or asleep: only this one can run.
     pub fn others_are_quiet(&self, tid: i32) -> bool {
-        let in_call = self.tasks.get(&tid).is_some_and(|task| task.pending.is_some());
-        self.in_call - usize::from(in_call) + self.asleep + 1 == self.tasks.len()
+        let quiet = |task: &Task| usize::from(task.pending.is_some()) + usize::from(task.asleep);
+        let own = self.tasks.get(&tid).map_or(0, quiet);
+        self.in_call + self.asleep - own + 1 == self.tasks.len()
+    }
+
+    /// A thread is about to sleep in a call of which its end will not be seen.
+    pub fn falls_asleep(&mut self, tid: i32) {
+        if let Some(task) = self.tasks.get_mut(&tid).filter(|task| task.pending.is_none()) {
+            self.asleep += usize::from(!std::mem::replace(&mut task.asleep, true));
+        }
     }
 
     /// Looks which threads sleep, besides `awake`, in calls that do not stop.

@@ -47,6 +47,9 @@ impl Tracer {
                     entry.shape.recorded = true;
                 }
                 if entry.shape.tapped {
+                    if entry.shape.special == Special::Wait {
+                        self.table.falls_asleep(thread.tid());
+                    }
                     return Ok(Next::GoOn(0));
                 }
                 if entry.shape.recorded || entry.shape.special != Special::None {
