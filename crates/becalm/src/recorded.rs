@@ -21,7 +21,7 @@ pub struct RecordRequest {
     pub calls: watch::WatchedCalls,
     /// Whether recorder and command may share a CPU.
     pub bind: bool,
-    /// Whether an eBPF program may report descriptor calls, where that is allowed.
+    /// Whether an eBPF program may report calls, where that is allowed.
     pub tap: bool,
     /// Whether to do without what Linux 5.3 brought.
     pub old_kernel: bool,

@@ -24,8 +24,6 @@ pub(crate) const STACK: Register = Register(10);
 /// How much a load or store moves.
 #[derive(Clone, Copy)]
 pub(crate) enum MemoryWidth {
-    /// 1 byte.
-    Byte = 0x10,
     /// 4 bytes.
     Word = 0x00,
     /// 8 bytes.
@@ -57,10 +55,10 @@ pub(crate) enum Helper {
     GetCurrentPidTgid = 14,
     GetCurrentTask = 35,
     ProbeReadKernel = 113,
+    ProbeReadUserString = 114,
     SendSignalThread = 117,
     GetNsCurrentPidTgid = 120,
-    RingReserve = 131,
-    RingSubmit = 132,
+    RingOutput = 130,
     RingQuery = 134,
 }
 
@@ -124,6 +122,14 @@ impl Assembler {
 
     pub(crate) fn add_register(&mut self, to: Register, from: Register) {
         self.push(0x0f, to, from, 0, 0);
+    }
+
+    pub(crate) fn and(&mut self, to: Register, value: i32) {
+        self.push(0x57, to, R0, 0, value);
+    }
+
+    pub(crate) fn shift_left(&mut self, to: Register, bits: i32) {
+        self.push(0x67, to, R0, 0, bits);
     }
 
     pub(crate) fn shift_right(&mut self, to: Register, bits: i32) {
@@ -244,8 +250,8 @@ mod tests {
         let mut program = Assembler::default();
         program.load(MemoryWidth::Double, R1, R6, 8);
         program.store(MemoryWidth::Word, STACK, -4, R2);
-        program.load(MemoryWidth::Byte, R1, R1, 0);
-        let expected = [(0x79, 0x61, 8, 0), (0x63, 0x2a, -4, 0), (0x71, 0x11, 0, 0)];
+        program.load(MemoryWidth::Word, R1, R1, 0);
+        let expected = [(0x79, 0x61, 8, 0), (0x63, 0x2a, -4, 0), (0x61, 0x11, 0, 0)];
         assert_eq!(bytes(&program.finish()), expected);
     }
 }

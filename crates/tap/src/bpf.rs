@@ -13,6 +13,8 @@ use crate::assembler::Instruction;
 pub(crate) enum MapType {
     Hash = 1,
     Array = 2,
+    /// An array with elements of their own for each processor.
+    ArrayOfEach = 6,
     Ring = 27,
 }
 

@@ -39,18 +39,22 @@ use std::sync::atomic::Ordering;
 use rustix::event::{Timespec, epoll};
 use rustix::process::{Resource, Rlimit, prlimit};
 
+use arch::KernelRegisters;
 use assembler::Instruction;
 use bpf::{MAPPABLE, MapShape, MapType};
 use mapping::SharedMapping;
 use namespace::Namespace;
-use program::{Maps, NUMBERS, OngoingCall, TapControl, TapRecord};
+use program::{
+    CallElement, MOST_STRING, Maps, NO_STRING, NUMBERS, OngoingCall, STOPS_IN_PROC, STRINGS,
+    Scratch, TapControl, TapRecord, UNREADABLE, WATCHED,
+};
 use ring::Ring;
 
 pub use bpf::ProgramKind;
 pub use faults::{FaultRing, PageFault, hear_of_faults};
 pub use probe::{attach_to_every_call, load_smallest};
 
-/// A size for the ring that fits most: 4 MiB, 35,000 events.
+/// A size for the ring that fits most: 4 MiB, 32,000 events.
 pub const RING_BYTES: usize = 4 << 20;
 
 /// How many processes can be followed, and how many threads be reported of, at one time.
@@ -126,6 +130,44 @@ pub struct TapEvent {
     pub ip: u64,
 }
 
+/// A system call that is to be watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WatchedCall {
+    /// Its number in the machine's own table.
+    pub number: u16,
+    /// Its arguments, from 0, that point to strings, which are read when it returns.
+    pub strings: [Option<u8>; 2],
+    /// Whether its thread is stopped where it has succeeded on a path of /proc (the first string):
+    /// as by [`Tap::brake`].
+    pub stops_in_proc: bool,
+}
+
+impl WatchedCall {
+    /// A call without strings.
+    pub fn plain(number: u16) -> WatchedCall {
+        WatchedCall { number, strings: [None; 2], stops_in_proc: false }
+    }
+
+    /// The same, as the programs read it.
+    fn rules(&self) -> u32 {
+        let place = |argument: Option<u8>| argument.map_or(NO_STRING, KernelRegisters::argument_at);
+        let [first, second] = self.strings.map(|argument| u32::from(place(argument)));
+        let stops = if self.stops_in_proc { STOPS_IN_PROC } else { 0 };
+        WATCHED | stops | first << STRINGS | second << (STRINGS + 8)
+    }
+}
+
+/// A string that a call was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallString<'a> {
+    /// None was asked for.
+    None,
+    /// Without the zero byte at its end.
+    Bytes(&'a [u8]),
+    /// Its memory cannot be read, or it does not end within 4096 bytes.
+    Unreadable,
+}
+
 /// An open tap. Dropping it ends the watching at once.
 pub struct Tap {
     // Dropped first: nothing runs any more when the maps go.
@@ -147,20 +189,29 @@ pub struct Follower {
 impl Tap {
     /// Watches the calls with these numbers of the machine's own table, in the processes told by
     /// [`Tap::follow`]. What has returned waits in a ring of `ring_bytes` bytes, rounded up to
-    /// a power of two; on x86-64 an event takes 120.
+    /// a power of two; on x86-64 an event takes 128.
     ///
     /// # Errors
     /// Whatever is missing. Nothing has changed then, except that a child of ours lived for a
     /// moment.
     pub fn open(numbers: &[u16], ring_bytes: usize) -> Result<Tap, TapError> {
-        if let Some(&number) = numbers.iter().find(|&&number| usize::from(number) >= NUMBERS) {
-            return Err(TapError::NoSuchNumber(number));
+        let calls: Vec<_> = numbers.iter().copied().map(WatchedCall::plain).collect();
+        Tap::open_for(&calls, ring_bytes)
+    }
+
+    /// The same of calls with strings. A record of one takes 8 bytes more and what they take.
+    ///
+    /// # Errors
+    /// As [`Tap::open`].
+    pub fn open_for(calls: &[WatchedCall], ring_bytes: usize) -> Result<Tap, TapError> {
+        if let Some(call) = calls.iter().find(|call| usize::from(call.number) >= NUMBERS) {
+            return Err(TapError::NoSuchNumber(call.number));
         }
         let namespace = Namespace::ours()
             .map_err(|error| TapError::System { what: "cannot read /proc/self/ns/pid", error })?;
         let ring_bytes = ring_bytes.clamp(rustix::param::page_size(), 1 << 30).next_power_of_two();
         let tap = Tap::attach_somewhere(namespace, ring_bytes)?;
-        tap.watch(numbers.iter().copied());
+        tap.watch(calls);
         Ok(tap)
     }
 
@@ -199,7 +250,12 @@ impl Tap {
     /// What a thread did before it stopped, or before it did anything that is known of by other
     /// means, is among it. No system call, except after the reader was woken.
     pub fn drain(&mut self, mut each: impl FnMut(TapEvent)) {
-        self.ring.drain(|record| each(TapEvent::of(record)));
+        self.drain_with_strings(|event, _| each(event));
+    }
+
+    /// The same, with the calls' strings.
+    pub fn drain_with_strings(&mut self, mut each: impl FnMut(TapEvent, [CallString<'_>; 2])) {
+        self.ring.drain(|record, after| each(TapEvent::of(record), strings(record, after)));
         if self.shared().woken.load(Ordering::Acquire) != 0 {
             self.rearm();
         }
@@ -253,12 +309,12 @@ impl Tap {
         Ok(tap)
     }
 
-    /// From now on these numbers, and no others, are watched.
-    fn watch(&self, numbers: impl Iterator<Item = u16>) {
+    /// From now on these calls, and no others, are watched.
+    fn watch(&self, calls: &[WatchedCall]) {
         let watched = &self.shared().watched;
         watched.iter().for_each(|each| each.store(0, Ordering::Relaxed));
-        for number in numbers {
-            watched[usize::from(number)].store(1, Ordering::Relaxed);
+        for call in calls {
+            watched[usize::from(call.number)].store(call.rules(), Ordering::Relaxed);
         }
     }
 
@@ -316,7 +372,8 @@ impl Maps {
             ring: map("a ring", MapType::Ring, 0, 0, ring_bytes as u32, 0)?,
             shared: map("an array", MapType::Array, 4, size_of::<TapControl>(), 1, MAPPABLE)?,
             followed: map("a hash", MapType::Hash, 4, 4, ENTRIES, 0)?,
-            calls: map("a hash", MapType::Hash, 8, size_of::<OngoingCall>(), ENTRIES, 0)?,
+            calls: map("a hash", MapType::Hash, 8, size_of::<CallElement>(), ENTRIES, 0)?,
+            scratch: map("an array", MapType::ArrayOfEach, 4, size_of::<Scratch>(), 1, 0)?,
             ring_bytes,
         })
     }
@@ -324,7 +381,7 @@ impl Maps {
 
 impl TapEvent {
     fn of(record: &TapRecord) -> TapEvent {
-        let TapRecord { call, value, end } = record;
+        let TapRecord { call, value, end, .. } = record;
         let OngoingCall { registers, tid, tgid, start } = call;
         TapEvent {
             tid: *tid as i32,
@@ -337,6 +394,23 @@ impl TapEvent {
             ip: registers.ip(),
         }
     }
+}
+
+/// The strings of a record, which lie after it.
+fn strings<'a>(record: &TapRecord, after: &'a [u8]) -> [CallString<'a>; 2] {
+    let mut rest = after;
+    record.lengths.map(|length| match length {
+        0 => CallString::None,
+        UNREADABLE => CallString::Unreadable,
+        _ => {
+            let (here, next) = rest.split_at((length as usize).min(rest.len()));
+            rest = next;
+            match here.split_last() {
+                Some((_, text)) if here.len() < MOST_STRING => CallString::Bytes(text),
+                _ => CallString::Unreadable,
+            }
+        }
+    })
 }
 
 impl TapError {

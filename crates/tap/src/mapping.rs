@@ -66,6 +66,13 @@ impl SharedMapping {
         unsafe { self.at::<TapRecord>(offset).read() }
     }
 
+    /// So many bytes at an offset, which no writer touches as long as they are borrowed.
+    pub(crate) fn bytes(&self, offset: usize, bytes: usize) -> &[u8] {
+        assert!(offset + bytes <= self.bytes);
+        // SAFETY: within the mapping; that nobody changes them is the caller's.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr().add(offset), bytes) }
+    }
+
     fn at<T>(&self, offset: usize) -> NonNull<T> {
         assert!(offset.is_multiple_of(align_of::<T>()) && offset + size_of::<T>() <= self.bytes);
         // SAFETY: within the mapping, which begins a page.

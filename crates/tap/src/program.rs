@@ -5,6 +5,7 @@
 //! | `shared` | one element, mapped by us | which numbers are watched; how many events were lost |
 //! | `followed` | hash: process id | the processes that are watched |
 //! | `calls` | hash: the kernel's address of a thread | the call that a thread is in |
+//! | `scratch` | array for each processor | the record that is being written, with its strings |
 //! | `ring` | ring | the calls that have returned |
 //!
 //! A thread's element of `calls` is made by its first watched call, used again by each one
@@ -13,10 +14,13 @@
 //! for long. The key is the thread's `task_struct`, not its id: an execve by a thread that is
 //! not the leader takes the leader's id on, but stays the same task; so its call is found when
 //! it returns, and the leader's last call, which never returns, is not taken for it.
+//!
+//! A call's strings are read at its return: by then the kernel itself has read them, and their
+//! pages are there. A program cannot have a page brought in.
 
 use std::mem::offset_of;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicU8, AtomicU64};
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use crate::arch::{COMPAT, KernelRegisters};
 use crate::assembler::{
@@ -34,11 +38,30 @@ const WAKE_AT: usize = 8;
 /// A thread is stopped, if it may be, when so much of the ring is left: a quarter.
 const BRAKE_AT: usize = 4;
 
+/// The bytes of the longest string that is read: more than a path has (`PATH_MAX`, limits.h), so
+/// that one which is cut is told from one that is not.
+pub(crate) const MOST_STRING: usize = 4104;
+
+/// What a string's length is where it could not be read.
+pub(crate) const UNREADABLE: u32 = u32::MAX;
+
+/// What is to be done at calls of a number: bits, and from [`STRINGS`] on for each string a byte,
+/// where its argument is in [`KernelRegisters`].
+pub(crate) const WATCHED: u32 = 1;
+/// The thread is stopped after a call that succeeded on a path below `/pro…`.
+pub(crate) const STOPS_IN_PROC: u32 = 2;
+/// The first bit of what is said of strings.
+pub(crate) const STRINGS: u32 = 8;
+/// The byte of a string that there is not.
+pub(crate) const NO_STRING: u8 = u8::MAX;
+/// How `/proc/` begins, as a number.
+const PROC: i32 = i32::from_le_bytes(*b"/pro");
+
 /// What the programs and we share without system calls.
 #[repr(C)]
 pub(crate) struct TapControl {
-    /// Not 0 where the number is watched.
-    pub(crate) watched: [AtomicU8; NUMBERS],
+    /// What is to be done at each number; 0 where it is not watched.
+    pub(crate) watched: [AtomicU32; NUMBERS],
     /// Calls that were not reported for want of room.
     pub(crate) lost: AtomicU64,
     /// Not 0 from the reader's being woken to its next drain, so that it is woken once.
@@ -58,16 +81,37 @@ pub(crate) struct OngoingCall {
     pub(crate) start: u64,
 }
 
-/// A call that has returned: what the ring holds.
+/// A call that has returned: what the ring holds. Its strings come after it, one after the other.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(crate) struct TapRecord {
     pub(crate) call: OngoingCall,
     pub(crate) value: i64,
     pub(crate) end: u64,
+    /// How long each string is, with the zero byte at its end: 0 where there is none.
+    pub(crate) lengths: [u32; 2],
+}
+
+/// A thread's element of `calls`.
+#[repr(C)]
+pub(crate) struct CallElement {
+    call: OngoingCall,
+    /// What is to be done at it.
+    rules: u64,
+}
+
+/// The element of `scratch`.
+#[repr(C)]
+pub(crate) struct Scratch {
+    record: TapRecord,
+    strings: [u8; 2 * MOST_STRING],
 }
 
 const CALL_BYTES: i16 = size_of::<OngoingCall>() as i16;
+const ELEMENT_BYTES: i16 = size_of::<CallElement>() as i16;
+const RULES: i16 = offset_of!(CallElement, rules) as i16;
+const LENGTHS: i16 = offset_of!(TapRecord, lengths) as i16;
+const RECORD_BYTES: i32 = size_of::<TapRecord>() as i32;
 const START: i16 = offset_of!(OngoingCall, start) as i16;
 
 /// The programs' maps.
@@ -75,6 +119,7 @@ pub(crate) struct Maps {
     pub(crate) shared: OwnedFd,
     pub(crate) followed: OwnedFd,
     pub(crate) calls: OwnedFd,
+    pub(crate) scratch: OwnedFd,
     pub(crate) ring: OwnedFd,
     /// Bytes of the ring.
     pub(crate) ring_bytes: usize,
@@ -85,7 +130,10 @@ const PID: i16 = -4;
 const STATUS: i16 = -8;
 const TASK: i16 = -16;
 const IDS: i16 = -24;
-const NEW_CALL: i16 = IDS - CALL_BYTES;
+const NEW_CALL: i16 = IDS - ELEMENT_BYTES;
+const RULES_NOW: i16 = NEW_CALL - 8;
+const END: i16 = RULES_NOW - 8;
+const KEY: i16 = END - 8;
 
 /// At a call's entry: raw tracepoint `sys_enter`, `(struct pt_regs *, long number)`.
 ///
@@ -101,9 +149,11 @@ pub(crate) fn entry(maps: &Maps, ids: &Namespace, compat_at: i32) -> Vec<Instruc
     p.load(MemoryWidth::Double, number, context, 8);
     p.jump_if(number, If::Above, NUMBERS as i32 - 1, out);
     p.set_map_value(R1, maps.shared.as_fd(), offset_of!(TapControl, watched));
+    p.shift_left(number, 2);
     p.add_register(R1, number);
-    p.load(MemoryWidth::Byte, R1, R1, 0);
+    p.load(MemoryWidth::Word, R1, R1, 0);
     p.jump_if(R1, If::Is, 0, out);
+    p.store(MemoryWidth::Double, STACK, RULES_NOW, R1);
 
     // Is the process followed?
     current_ids(&mut p, ids, pids, out);
@@ -134,6 +184,8 @@ pub(crate) fn entry(maps: &Maps, ids: &Namespace, compat_at: i32) -> Vec<Instruc
     p.add(R3, KernelRegisters::AT);
     p.call(Helper::ProbeReadKernel);
     p.store(MemoryWidth::Double, call, offset_of!(OngoingCall, tid) as i16, pids);
+    p.load(MemoryWidth::Double, R1, STACK, RULES_NOW);
+    p.store(MemoryWidth::Double, call, RULES, R1);
     p.call(Helper::KtimeGetNs);
     p.store(MemoryWidth::Double, call, START, R0);
     p.place(out);
@@ -143,9 +195,9 @@ pub(crate) fn entry(maps: &Maps, ids: &Namespace, compat_at: i32) -> Vec<Instruc
 
 /// At a call's return: raw tracepoint `sys_exit`, `(struct pt_regs *, long value)`.
 pub(crate) fn exit(maps: &Maps) -> Vec<Instruction> {
-    let (context, record, end, call) = (R6, R7, R8, R9);
+    let (context, length, record, call) = (R6, R7, R8, R9);
     let mut p = Assembler::default();
-    let (out, no_room, submit) = (p.label(), p.label(), p.label());
+    let (out, submit) = (p.label(), p.label());
     p.copy(context, R1);
 
     // Is the thread in a watched call?
@@ -158,12 +210,12 @@ pub(crate) fn exit(maps: &Maps) -> Vec<Instruction> {
     p.jump_if(R1, If::Is, 0, out);
 
     p.call(Helper::KtimeGetNs);
-    p.copy(end, R0);
-    p.set_map(R1, maps.ring.as_fd());
-    p.set(R2, size_of::<TapRecord>() as i32);
-    p.set(R3, 0);
-    p.call(Helper::RingReserve);
-    p.jump_if(R0, If::Is, 0, no_room);
+    p.store(MemoryWidth::Double, STACK, END, R0);
+    p.store_value(MemoryWidth::Word, STACK, KEY, 0);
+    p.set_map(R1, maps.scratch.as_fd());
+    address(&mut p, R2, KEY);
+    p.call(Helper::MapLookup);
+    p.jump_if(R0, If::Is, 0, out);
     p.copy(record, R0);
     for at in (0..CALL_BYTES).step_by(8) {
         p.load(MemoryWidth::Double, R1, call, at);
@@ -172,19 +224,70 @@ pub(crate) fn exit(maps: &Maps) -> Vec<Instruction> {
     p.store_value(MemoryWidth::Double, call, START, 0);
     p.load(MemoryWidth::Double, R1, context, 8);
     p.store(MemoryWidth::Double, record, offset_of!(TapRecord, value) as i16, R1);
-    p.store(MemoryWidth::Double, record, offset_of!(TapRecord, end) as i16, end);
+    p.load(MemoryWidth::Double, R1, STACK, END);
+    p.store(MemoryWidth::Double, record, offset_of!(TapRecord, end) as i16, R1);
+    p.store_value(MemoryWidth::Double, record, LENGTHS, 0);
+    p.set(length, RECORD_BYTES);
+    read_string(&mut p, 0);
+    read_string(&mut p, 1);
+    stop_in_proc(&mut p);
     wake_or_brake(&mut p, maps, submit);
     p.place(submit);
-    p.copy(R1, record);
-    p.call(Helper::RingSubmit);
-    p.jump(out);
-
-    p.place(no_room);
-    p.store_value(MemoryWidth::Double, call, START, 0);
+    p.set_map(R1, maps.ring.as_fd());
+    p.copy(R2, record);
+    p.copy(R3, length);
+    p.call(Helper::RingOutput);
+    p.jump_if(R0, If::Is, 0, out);
     count_lost(&mut p, maps);
     p.place(out);
     p.exit();
     p.finish()
+}
+
+/// Appends a string of the call in R9, the first or the second, to the record in R8, of which R7
+/// is the length.
+fn read_string(p: &mut Assembler, which: u8) {
+    const LAST: i32 = (size_of::<KernelRegisters>() - 8) as i32;
+    let (length, record, call) = (R7, R8, R9);
+    let (next, unreadable) = (p.label(), p.label());
+    let place = LENGTHS + 4 * i16::from(which);
+    p.load(MemoryWidth::Word, R1, call, RULES);
+    p.shift_right(R1, STRINGS as i32 + 8 * i32::from(which));
+    p.and(R1, 0xff);
+    p.jump_if(R1, If::Above, LAST.min(NO_STRING as i32 - 1), next);
+    p.copy(R2, call);
+    p.add_register(R2, R1);
+    p.load(MemoryWidth::Double, R3, R2, 0);
+    p.copy(R1, record);
+    p.add_register(R1, length);
+    p.set(R2, MOST_STRING as i32);
+    p.call(Helper::ProbeReadUserString);
+    p.jump_if(R0, If::Above, MOST_STRING as i32, unreadable);
+    p.store(MemoryWidth::Word, record, place, R0);
+    p.add_register(length, R0);
+    p.jump(next);
+    p.place(unreadable);
+    p.store_value(MemoryWidth::Word, record, place, UNREADABLE as i32);
+    p.place(next);
+}
+
+/// Stops the thread on its way out of the call in R9, of which R8 is the record, if it is to stop
+/// after it has succeeded on a path of /proc.
+fn stop_in_proc(p: &mut Assembler) {
+    let (record, call) = (R8, R9);
+    let (may, no) = (p.label(), p.label());
+    p.load(MemoryWidth::Word, R1, call, RULES);
+    p.jump_if(R1, If::Has, STOPS_IN_PROC as i32, may);
+    p.jump(no);
+    p.place(may);
+    p.load(MemoryWidth::Double, R1, record, offset_of!(TapRecord, value) as i16);
+    p.shift_right(R1, 63);
+    p.jump_if(R1, If::IsNot, 0, no);
+    p.load(MemoryWidth::Word, R1, record, RECORD_BYTES as i16);
+    p.jump_if(R1, If::IsNot, PROC, no);
+    p.set(R1, libc::SIGSTOP);
+    p.call(Helper::SendSignalThread);
+    p.place(no);
 }
 
 /// At a thread's end: raw tracepoint `sched_process_exit`, in the thread itself.
@@ -223,7 +326,7 @@ fn find_or_add_call(p: &mut Assembler, maps: &Maps, to: Register, out: Label) {
     let found = p.label();
     look_up_call(p, maps);
     p.jump_if(R0, If::IsNot, 0, found);
-    for at in (0..CALL_BYTES).step_by(8) {
+    for at in (0..ELEMENT_BYTES).step_by(8) {
         p.store_value(MemoryWidth::Double, STACK, NEW_CALL + at, 0);
     }
     p.set_map(R1, maps.calls.as_fd());
@@ -245,17 +348,17 @@ fn look_up_call(p: &mut Assembler, maps: &Maps) {
     p.call(Helper::MapLookup);
 }
 
-/// Leaves in R2 the flags to submit a record with: to wake nobody (1), or to wake the reader (2)
+/// Leaves in R4 the flags to write a record with: to wake nobody (1), or to wake the reader (2)
 /// when much waits that it has not been woken for. A thread that is about to fill the ring is
 /// sent a signal, which it takes on its way out of the call.
 fn wake_or_brake(p: &mut Assembler, maps: &Maps, submit: Label) {
-    let waiting = R8;
+    let waiting = R9;
     let no_brake = p.label();
     p.set_map(R1, maps.ring.as_fd());
     p.set(R2, 0); // BPF_RB_AVAIL_DATA
     p.call(Helper::RingQuery);
     p.copy(waiting, R0);
-    p.set(R2, 1); // BPF_RB_NO_WAKEUP
+    p.set(R4, 1); // BPF_RB_NO_WAKEUP
     p.jump_if(waiting, If::Below, (maps.ring_bytes / WAKE_AT) as i32, submit);
 
     let brake_from = maps.ring_bytes - maps.ring_bytes / BRAKE_AT;
@@ -267,12 +370,12 @@ fn wake_or_brake(p: &mut Assembler, maps: &Maps, submit: Label) {
     p.call(Helper::SendSignalThread);
     p.place(no_brake);
 
-    p.set(R2, 1); // BPF_RB_NO_WAKEUP
+    p.set(R4, 1); // BPF_RB_NO_WAKEUP
     p.set_map_value(R1, maps.shared.as_fd(), offset_of!(TapControl, woken));
     p.load(MemoryWidth::Double, R3, R1, 0);
     p.jump_if(R3, If::IsNot, 0, submit);
     p.store_value(MemoryWidth::Double, R1, 0, 1);
-    p.set(R2, 2); // BPF_RB_FORCE_WAKEUP
+    p.set(R4, 2); // BPF_RB_FORCE_WAKEUP
 }
 
 fn count_lost(p: &mut Assembler, maps: &Maps) {

@@ -44,15 +44,17 @@ impl Ring {
         Ok(Ring { reader, writers, page, bytes })
     }
 
-    /// Hands over each record that is complete, up to the first that is not.
-    pub(crate) fn drain(&mut self, mut each: impl FnMut(&TapRecord)) {
+    /// Hands over each record that is complete, and the bytes after it, up to the first that is
+    /// not.
+    pub(crate) fn drain(&mut self, mut each: impl FnMut(&TapRecord, &[u8])) {
         let mut position = self.read_up_to().load(Ordering::Relaxed);
         let mut given_back = position;
         while position < self.written_up_to().load(Ordering::Acquire) {
             let Some(header) = self.header(position) else { break };
             let length = header & !DISCARDED;
-            if header & DISCARDED == 0 && length as usize == size_of::<TapRecord>() {
-                each(&self.record(position));
+            let more = (length as usize).checked_sub(size_of::<TapRecord>());
+            if let (0, Some(more)) = (header & DISCARDED, more) {
+                each(&self.record(position), self.after_record(position, more));
             }
             position += (HEADER_BYTES + u64::from(length)).next_multiple_of(8);
             if position - given_back >= BATCH_BYTES {
@@ -82,6 +84,11 @@ impl Ring {
             std::hint::spin_loop();
         }
         None
+    }
+
+    /// What is written after the record at `position`.
+    fn after_record(&self, position: u64, bytes: usize) -> &[u8] {
+        self.writers.bytes(self.at(position + HEADER_BYTES) + size_of::<TapRecord>(), bytes)
     }
 
     /// The record at `position`, which is complete and of a record's length.

@@ -4,6 +4,7 @@
 //! A child makes one call of the native table and then, where there is another that it can reach,
 //! one of the same number of that. The first must be reported as it was made, the second not at all.
 
+use std::ffi::CStr;
 use std::io;
 use std::os::fd::OwnedFd;
 
@@ -12,26 +13,37 @@ use rustix::process::{Pid, WaitOptions, waitpid};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::arch::{self, WRITEV};
-use crate::{Tap, TapError, TapEvent};
+use crate::{CallString, Tap, TapError, TapEvent, WatchedCall};
 
-/// What the child passes: no descriptor, so that the rest is not looked at.
-const ARGUMENTS: [u64; 6] = [u64::MAX, 0x1122, 0x33, 0x4455_6677_8899, 0xaa, 0xbbcc];
+/// A string that the child passes.
+static TEXT: &CStr = c"becalm";
+
+/// What the child passes: no descriptor, so that the kernel does not look at the rest.
+fn arguments() -> [u64; 6] {
+    [u64::MAX, TEXT.as_ptr() as u64, 0x33, 0x4455_6677_8899, 0xaa, 0xbbcc]
+}
 
 /// The one failure that another layout of the kernel's `thread_info` explains.
 pub(crate) const COMPAT_REPORTED: &str = "it takes 32-bit system calls for native ones";
 
 /// Watches nothing when it is over.
 pub(crate) fn run(tap: &mut Tap) -> Result<(), TapError> {
-    tap.watch([WRITEV].into_iter());
+    let strings = [Some(1), None];
+    tap.watch(&[WatchedCall { strings, ..WatchedCall::plain(WRITEV) }]);
     let before = monotonic();
     let child = calls_of_a_child(tap)?;
     let after = monotonic();
-    tap.watch(std::iter::empty());
+    tap.watch(&[]);
 
     let mut events = Vec::new();
-    tap.drain(|event| events.push(event));
+    let mut is_read = true;
+    tap.drain_with_strings(|event, strings| {
+        is_read &= strings == [CallString::Bytes(TEXT.to_bytes()), CallString::None];
+        events.push(event);
+    });
     let wrong = match events[..] {
         [] => "it reports nothing",
+        [_] if !is_read => "it misreads a call's strings",
         [event] => return judge(&event, child, before, after).map_err(TapError::SelfTest),
         _ => COMPAT_REPORTED,
     };
@@ -40,7 +52,7 @@ pub(crate) fn run(tap: &mut Tap) -> Result<(), TapError> {
 
 /// Whether the event is the child's native call, between two times.
 fn judge(event: &TapEvent, child: i32, before: u64, after: u64) -> Result<(), &'static str> {
-    if event.args != ARGUMENTS || event.number != WRITEV || event.ip == 0 {
+    if event.args != arguments() || event.number != WRITEV || event.ip == 0 {
         return Err("it misreads a call's registers");
     }
     if event.value != -i64::from(libc::EBADF) {
@@ -82,11 +94,13 @@ fn calls_of_a_child(tap: &Tap) -> Result<i32, TapError> {
 /// The child's life. Where the kernel was built without the 32-bit table, `int $0x80` is a
 /// memory fault, and the handler keeps it out of the kernel's log.
 fn be_the_child(go: &OwnedFd) -> ! {
-    let [a, b, c, d, e, f] = ARGUMENTS;
+    let [a, b, c, d, e, f] = arguments();
     let _ = rustix::io::read(go, &mut [0; 1]);
     // SAFETY: system calls only. The handler only ends the child; the native call has no valid
     // descriptor, and getpid of the 32-bit table touches no memory.
     unsafe {
+        // A program cannot have a page brought in.
+        TEXT.as_ptr().read_volatile();
         libc::signal(libc::SIGSEGV, end as extern "C" fn(i32) -> ! as usize);
         libc::syscall(i64::from(WRITEV), a, b, c, d, e, f);
         arch::call_of_other_table(WRITEV);

@@ -5,15 +5,16 @@
 mod support;
 
 use std::arch::asm;
+use std::ffi::CString;
 use std::io::Read;
 use std::time::{Duration, Instant};
 
 use libc::{
     SYS_close, SYS_dup, SYS_execve, SYS_fcntl, SYS_getpid, SYS_lseek, SYS_lstat, SYS_read,
-    SYS_writev,
+    SYS_renameat, SYS_writev,
 };
 use support::{call, child, tap};
-use tap::TapEvent;
+use tap::{CallString, RING_BYTES, Tap, TapEvent, WatchedCall};
 
 const EBADF: i64 = -(libc::EBADF as i64);
 /// What a call says that a signal has broken off.
@@ -63,6 +64,48 @@ fn each_call_is_reported_once_in_order_with_arguments_and_result() {
     let took = time - events[0].start;
     assert!(u128::from(took) < before.elapsed().as_nanos(), "another clock: {took} ns");
     assert_eq!(tap.lost(), 0);
+}
+
+#[test]
+fn strings_are_reported_with_their_calls_and_said_to_be_unreadable_where_they_are() {
+    let calls = [
+        WatchedCall { strings: [Some(1), Some(3)], ..WatchedCall::plain(SYS_renameat as u16) },
+        WatchedCall { strings: [Some(0), None], ..WatchedCall::plain(SYS_lstat as u16) },
+    ];
+    if tap(&[SYS_close]).is_none() {
+        return; // It is not allowed here.
+    }
+    let mut tap = Tap::open_for(&calls, RING_BYTES).unwrap();
+    let (from, longest) = (c"/nonexistent/from", CString::new([b'x'; 4095]).unwrap());
+    let longer = CString::new([b'y'; 4200]).unwrap();
+    let child = child(|| {
+        let (cwd, path) = (libc::AT_FDCWD.into(), from.as_ptr() as i64);
+        call(SYS_renameat, &[cwd, path, cwd, c"to".as_ptr() as i64]);
+        call(SYS_renameat, &[cwd, path, cwd, 16]);
+        call(SYS_lstat, &[c"".as_ptr() as i64, 0]);
+        call(SYS_lstat, &[longest.as_ptr() as i64, 0]);
+        call(SYS_lstat, &[longer.as_ptr() as i64, 0]);
+    });
+    tap.follow(child.pid).unwrap();
+    child.go();
+    child.wait();
+    let mut seen = Vec::new();
+    tap.drain_with_strings(|event, strings| {
+        let text = |string| match string {
+            CallString::Bytes(text) => String::from_utf8(text.to_vec()).unwrap(),
+            other => format!("{other:?}"),
+        };
+        seen.push((event.number, strings.map(text)));
+    });
+    let both = |one: &str, other: &str| [one.to_owned(), other.to_owned()];
+    let expected = [
+        (SYS_renameat, both("/nonexistent/from", "to")),
+        (SYS_renameat, both("/nonexistent/from", "Unreadable")),
+        (SYS_lstat, both("", "None")),
+        (SYS_lstat, both(longest.to_str().unwrap(), "None")),
+        (SYS_lstat, both("Unreadable", "None")),
+    ];
+    assert_eq!(seen, expected.map(|(number, strings)| (number as u16, strings)));
 }
 
 #[test]

@@ -52,6 +52,8 @@ pub(crate) enum Special {
 pub(crate) struct CallShape {
     /// Whether the call becomes an event.
     pub recorded: bool,
+    /// Whether a tap reports it, so that where it stops all the same it is not taken in twice.
+    pub tapped: bool,
     /// What it asks of a filesystem.
     pub kind: Kind,
     /// The directory that `path` is relative to.
@@ -103,6 +105,7 @@ impl CallShape {
 
     pub const NONE: CallShape = CallShape {
         recorded: false,
+        tapped: false,
         kind: Kind::Other,
         at: None,
         path: None,

@@ -9,8 +9,8 @@ use recording::{Call, Header, Sink, Writer};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::bind::CpuBinder;
+use crate::call_tap::CallTap;
 use crate::decode::CallEntry;
-use crate::descriptor_tap::DescriptorTap;
 use crate::files;
 use crate::inject::DelayInjector;
 use crate::log::{RecordingLog, UnwatchedDescriptors};
@@ -55,15 +55,20 @@ pub(crate) fn run(mut job: TracerStart<'_>) {
     let everything = job.options.calls == WatchedCalls::All;
     let filtered = !everything && !job.outer_filter && !lets_go;
     let mut tappable = shape::tappable();
+    // What is bound to a processor must not read that there.
+    tappable.iter_mut().for_each(|call| call.stops_in_proc &= job.options.bind);
     if job.instruments.delays.is_some() {
         // Who is delayed must stop.
-        tappable.retain(|number| !Call::new(arch::NATIVE, u64::from(*number)).kind().is_metadata());
+        tappable.retain(|call| {
+            let kind = Call::new(arch::NATIVE, u64::from(call.number)).kind();
+            call.strings == [None; 2] && !kind.is_metadata()
+        });
     }
     // Most starts are over before a tap is made; and what is said of a start does not depend on who
     // may make one.
     let has_data = job.options.calls == WatchedCalls::WithData;
     let tap = filtered && has_data && job.options.tap && job.instruments.starts.is_none();
-    let tapped = if tap { DescriptorTap::open(&tappable) } else { None };
+    let tapped = if tap { CallTap::open(&tappable) } else { None };
     let extent = match (job.instruments.starts, job.options.calls) {
         (Some(starts), _) => Extent::Starts(starts),
         (None, WatchedCalls::All) => Extent::All,
@@ -195,7 +200,7 @@ fn begin(
     first: FirstExec,
     thread: StoppedThread,
     reader: CallReader,
-    mut tap: Option<DescriptorTap>,
+    mut tap: Option<CallTap>,
 ) -> Option<Tracer> {
     let TracerStart { command, file, options, instruments, mut messages, outer_filter, .. } = job;
     let origin = Instant::now();

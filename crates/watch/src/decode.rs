@@ -1,6 +1,7 @@
 //! What a call's arguments mean, read while they are in memory: paths, descriptors, flags.
 
 use recording::{Blind, Call, Kind, Nanos, Phase};
+use tap::CallString;
 
 use crate::arguments::{CallShape, Special};
 use crate::faults::LARGE;
@@ -27,7 +28,7 @@ pub(crate) fn at_entry(task: &Task, log: &mut RecordingLog, entry: &CallEntry) -
     let mut pending = pending(task, entry, start);
     pending.clone_flags = clone_flags(task.tid, entry.shape.special, entry.args[0]);
     if entry.shape.path.is_some() {
-        enter_path(task, log, &mut pending);
+        enter_path(task, log, &mut pending, &PathArguments::InMemory);
     } else if entry.shape.fd.is_some() {
         pending.path = path_of_descriptor(task, log, &pending, true);
     }
@@ -39,19 +40,61 @@ pub(crate) fn at_entry(task: &Task, log: &mut RecordingLog, entry: &CallEntry) -
     pending
 }
 
-/// What is known of a call that did not stop, after it has returned. What its descriptor stands
-/// for follows from the calls before it; the kernel is not asked, whose answer would be of a later
-/// moment.
+/// What is known of a call that did not stop, after it has returned, with its paths as a tap has
+/// read them. What its descriptors stand for follows from the calls before it; the kernel is not
+/// asked, whose answer would be of a later moment.
 pub(crate) fn without_stop(
     task: &Task,
     log: &mut RecordingLog,
     entry: &CallEntry,
     start: Nanos,
+    paths: [CallString<'_>; 2],
 ) -> PendingCall {
     let mut pending = pending(task, entry, start);
-    pending.path = path_of_descriptor(task, log, &pending, false);
+    if entry.shape.path.is_some() {
+        enter_path(task, log, &mut pending, &PathArguments::Read(paths));
+    } else {
+        pending.path = path_of_descriptor(task, log, &pending, false);
+    }
     place(task, &mut pending);
     pending
+}
+
+/// Where a call's path arguments are.
+enum PathArguments<'a> {
+    /// In the memory of the thread, which stands still.
+    InMemory,
+    /// They have been read, and the thread has gone on.
+    Read([CallString<'a>; 2]),
+}
+
+impl PathArguments<'_> {
+    /// Appends the first path, or the second, if it can be read. One that the kernel itself could
+    /// not read (EFAULT) is no blind spot; a process that may not be looked into is.
+    fn get(
+        &self,
+        which: usize,
+        address: u64,
+        task: &Task,
+        log: &mut RecordingLog,
+        into: &mut Vec<u8>,
+    ) -> bool {
+        match self {
+            PathArguments::InMemory => read_path(task, log, address, into),
+            PathArguments::Read(paths) => match paths[which] {
+                CallString::Bytes(path) => {
+                    into.extend_from_slice(path);
+                    true
+                }
+                _ => false,
+            },
+        }
+    }
+
+    /// Whether what the kernel says of the thread's descriptors is of the moment of the call.
+    fn may_ask(&self) -> bool {
+        matches!(self, PathArguments::InMemory)
+    }
 }
 
 fn pending(task: &Task, entry: &CallEntry, start: Nanos) -> PendingCall {
@@ -74,7 +117,12 @@ fn place(task: &Task, pending: &mut PendingCall) {
     pending.phase = space.phase;
 }
 
-fn enter_path(task: &Task, log: &mut RecordingLog, pending: &mut PendingCall) {
+fn enter_path(
+    task: &Task,
+    log: &mut RecordingLog,
+    pending: &mut PendingCall,
+    paths: &PathArguments<'_>,
+) {
     let (shape, args) = (pending.shape, pending.args);
     let get = |place: Option<u8>| place.map(|place| args[usize::from(place)]);
     let at = get(shape.at).map_or(AT_FDCWD, |at| at as i32);
@@ -83,7 +131,7 @@ fn enter_path(task: &Task, log: &mut RecordingLog, pending: &mut PendingCall) {
     }
     let address = get(shape.path).unwrap_or(0);
     let mut raw = Vec::with_capacity(256);
-    let readable = read_path(task, log, address, &mut raw);
+    let (readable, ask) = (paths.get(0, address, task, log, &mut raw), paths.may_ask());
     // An empty path means the descriptor itself, with AT_EMPTY_PATH (open(2)); readlinkat
     // takes it without a flag, and the utimensat family takes a null path so.
     let kind = pending.shape.kind;
@@ -96,21 +144,19 @@ fn enter_path(task: &Task, log: &mut RecordingLog, pending: &mut PendingCall) {
         if log.unwatched.is_some() && pending.is_fstat() {
             return;
         }
-        pending.path = directory_of(task, log, at);
+        pending.path = directory_of(task, log, at, ask);
     } else if readable {
-        pending.path = full_path(task, log, at, &raw);
+        pending.path = full_path(task, log, at, &raw, ask);
     }
     if let Some(address) = get(shape.other_path) {
         let at = get(shape.other_at).map_or(AT_FDCWD, |at| at as i32);
         raw.clear();
-        if read_path(task, log, address, &mut raw) {
-            pending.other_path = full_path(task, log, at, &raw);
+        if paths.get(1, address, task, log, &mut raw) {
+            pending.other_path = full_path(task, log, at, &raw, ask);
         }
     }
 }
 
-/// Reads a path argument. One that the kernel itself could not read (EFAULT) is no blind spot;
-/// a process that may not be looked into is.
 fn read_path(task: &Task, log: &mut RecordingLog, address: u64, into: &mut Vec<u8>) -> bool {
     match memory::read_string(task.tid, address, into) {
         Ok(()) => true,
@@ -123,8 +169,15 @@ fn read_path(task: &Task, log: &mut RecordingLog, address: u64, into: &mut Vec<u
     }
 }
 
-/// The full path of what was given relative to the directory `at`.
-fn full_path(task: &Task, log: &mut RecordingLog, at: i32, raw: &[u8]) -> Option<FullPath> {
+/// The full path of what was given relative to the directory `at`; `ask` says whether the kernel may
+/// be asked what that descriptor stands for.
+fn full_path(
+    task: &Task,
+    log: &mut RecordingLog,
+    at: i32,
+    raw: &[u8],
+    ask: bool,
+) -> Option<FullPath> {
     let mut directories = task.directories.borrow_mut();
     let mut full = Vec::with_capacity(raw.len() + 64);
     let mut raw = raw;
@@ -139,8 +192,9 @@ fn full_path(task: &Task, log: &mut RecordingLog, at: i32, raw: &[u8]) -> Option
             full.extend_from_slice(directories.cwd.as_deref()?);
         } else {
             match up {
-                false => full.extend_from_slice(&descriptor(task, log, at, true)?.bytes),
-                true => full = proc_link(task.tid, &format!("fd/{at}"))?,
+                false => full.extend_from_slice(&descriptor(task, log, at, ask)?.bytes),
+                true if ask => full = proc_link(task.tid, &format!("fd/{at}"))?,
+                true => full = files::without_links(&descriptor(task, log, at, false)?.bytes)?,
             }
         }
         if up {
@@ -152,11 +206,11 @@ fn full_path(task: &Task, log: &mut RecordingLog, at: i32, raw: &[u8]) -> Option
 }
 
 /// The path that a directory descriptor stands for.
-fn directory_of(task: &Task, log: &mut RecordingLog, at: i32) -> Option<FullPath> {
+fn directory_of(task: &Task, log: &mut RecordingLog, at: i32, ask: bool) -> Option<FullPath> {
     if at == AT_FDCWD {
-        return full_path(task, log, at, b".");
+        return full_path(task, log, at, b".", ask);
     }
-    descriptor(task, log, at, true)
+    descriptor(task, log, at, ask)
 }
 
 /// What a descriptor stands for. Where nobody sees descriptors closed, the kernel says so each time.

@@ -3,32 +3,15 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use recording::{Blind, Nanos, Outcome};
+use recording::{Blind, Outcome};
 
 use crate::arguments::Special;
-use crate::decode::{self, CallEntry};
 use crate::faults::MappedFile;
 use crate::files::proc_link;
 use crate::log::RecordingLog;
 use crate::task::{PendingCall, Task};
 
 const PROT_EXEC: u64 = libc::PROT_EXEC as u64;
-
-/// Takes in a call that did not stop, after it has returned.
-pub(crate) fn reported(
-    task: &mut Task,
-    log: &mut RecordingLog,
-    entry: &CallEntry,
-    times: (Nanos, Nanos),
-    outcome: Outcome,
-) {
-    let (start, end) = times;
-    let pending = decode::without_stop(task, log, entry, start);
-    if pending.shape.recorded {
-        log.call(pending.event(task, outcome, end), pending.range());
-    }
-    apply(task, log, &pending, outcome);
-}
 
 /// Notes what a call changed of the process's descriptors, directories and memory.
 pub(crate) fn apply(
@@ -119,7 +102,10 @@ fn succeeded(task: &mut Task, log: &mut RecordingLog, pending: &PendingCall, val
                 task.space.borrow_mut().map(start, args[1], file, false);
             }
         }
-        Special::Chdir | Special::Fchdir => task.directories.borrow_mut().cwd = None,
+        // Asked now, while the thread stands still: it may be elsewhere when that is needed.
+        Special::Chdir | Special::Fchdir => {
+            task.directories.borrow_mut().cwd = proc_link(task.tid, "cwd");
+        }
         Special::Root => {
             entered_root(task, log);
             if pending.call.known_name() != Some("chroot") {
@@ -169,7 +155,7 @@ fn duplicate(task: &mut Task, from: i32, to: i32, close_on_exec: bool) {
 /// After chroot, pivot_root or setns: absolute paths begin elsewhere.
 fn entered_root(task: &mut Task, log: &mut RecordingLog) {
     let mut directories = task.directories.borrow_mut();
-    directories.cwd = None;
+    directories.cwd = proc_link(task.tid, "cwd");
     directories.root = proc_link(task.tid, "root").unwrap_or_default();
     if directories.root == b"/" {
         directories.root.clear();

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use recording::PathId;
+use recording::{Nanos, PathId};
 
 /// Descriptors above this are not remembered; their paths are asked of the kernel.
 const REMEMBERED: usize = 1 << 16;
@@ -22,6 +22,8 @@ struct OpenFile {
     /// Whether the kernel names it so, too: then it has no symbolic link in it.
     is_kernels: bool,
     close_on_exec: bool,
+    /// When the call had returned that made the descriptor; 0 where that was not seen.
+    made: Nanos,
 }
 
 /// A full path, with its number in the recording.
@@ -44,7 +46,23 @@ impl OpenFiles {
         if self.open.len() <= at {
             self.open.resize(at + 1, None);
         }
-        self.open[at] = path.map(|path| OpenFile { path, is_kernels: false, close_on_exec });
+        self.open[at] =
+            path.map(|path| OpenFile { path, is_kernels: false, close_on_exec, made: Nanos(0) });
+    }
+
+    /// A descriptor was made by a call that had returned then.
+    pub fn made(&mut self, fd: i32, at: Nanos) {
+        let place = usize::try_from(fd).ok().and_then(|at| self.open.get_mut(at));
+        if let Some(Some(open)) = place {
+            open.made = at;
+        }
+    }
+
+    /// Whether a descriptor was made after a close of its number had begun: by another thread, when
+    /// the number was free and the close had not returned.
+    pub fn is_made_since(&self, fd: i32, begun: Nanos) -> bool {
+        let open = usize::try_from(fd).ok().and_then(|at| self.open.get(at)?.as_ref());
+        open.is_some_and(|open| open.made > begun)
     }
 
     /// What a descriptor was opened as, if that is what the kernel calls it, or it may be another
@@ -85,11 +103,16 @@ impl OpenFiles {
         }
     }
 
-    /// Forgets what was opened below a directory that has another name now.
-    pub fn forget_below(&mut self, directory: &[u8]) {
-        for open in &mut self.open {
-            if open.as_ref().is_some_and(|open| open.path.bytes.starts_with(directory)) {
-                *open = None;
+    /// What was opened below a directory that has another name now is called as `asked` says of its
+    /// descriptor.
+    pub fn renamed(&mut self, directory: &[u8], mut asked: impl FnMut(i32) -> Option<FullPath>) {
+        for (fd, place) in self.open.iter_mut().enumerate() {
+            if let Some(open) = place
+                && open.path.bytes.starts_with(directory)
+            {
+                let OpenFile { close_on_exec, made, .. } = *open;
+                let now = |path| OpenFile { path, is_kernels: true, close_on_exec, made };
+                *place = asked(fd as i32).map(now);
             }
         }
     }
@@ -143,6 +166,13 @@ pub(crate) fn join(into: &mut Vec<u8>, root: &[u8], path: &[u8]) {
     }
 }
 
+/// The same directory without symbolic links in its path, as the filesystem says now.
+pub(crate) fn without_links(directory: &[u8]) -> Option<Vec<u8>> {
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    let found = std::fs::canonicalize(std::ffi::OsStr::from_bytes(directory)).ok()?;
+    Some(found.into_os_string().into_vec())
+}
+
 /// Takes the leading `..` of a path, and as many names off the directory that it starts from, which
 /// must have no symbolic link in it. Returns the rest of the path.
 pub(crate) fn climb<'a>(directory: &mut Vec<u8>, path: &'a [u8]) -> &'a [u8] {
@@ -194,6 +224,15 @@ mod tests {
         assert_eq!(climbed("/a/b", ".././/../../x"), "/x");
         assert_eq!(climbed("/a/b", "..data/x"), "/a/b/..data/x");
         assert_eq!(climbed("/", "../.."), "/");
+    }
+
+    #[test]
+    fn a_close_that_had_begun_before_its_number_was_given_anew_is_known() {
+        let mut files = OpenFiles::default();
+        files.opened(3, Some(FullPath { id: PathId(1), bytes: (*b"/a").into() }), false);
+        assert!(!files.is_made_since(3, Nanos(5)) && !files.is_made_since(4, Nanos(5)));
+        files.made(3, Nanos(9));
+        assert!(files.is_made_since(3, Nanos(8)) && !files.is_made_since(3, Nanos(10)));
     }
 
     #[test]

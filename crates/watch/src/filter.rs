@@ -92,6 +92,11 @@ fn leaf(answer: StopRule) -> Vec<sock_filter> {
             code.extend([step(EQUAL, value, 0, 1), stop(), allow()]);
             code
         }
+        StopRule::UnlessArgumentHas(which, bits) => {
+            let mut code = vec![step(LOAD, ARGUMENTS + 8 * u32::from(which), 0, 0)];
+            code.extend([step(HAS_BITS, bits, 1, 0), stop(), allow()]);
+            code
+        }
         StopRule::IfMaps { code, much } => mapping(code, much),
     }
 }

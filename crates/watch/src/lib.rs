@@ -23,7 +23,7 @@
 //! | `fault_alarm` | a thread that ends the tracer's wait where page faults are to be taken in |
 //! | `present` | which pages of a process are there |
 //! | `program` | what a process becomes at an exec |
-//! | `descriptor_tap` | descriptor calls that an eBPF program reports, where it is allowed |
+//! | `call_tap` | calls that an eBPF program reports, where it is allowed |
 //! | `inject`, `clock` | delays after calls |
 //! | `signals` | signals, as if there were no tracer |
 //! | `until`, `start_watch` | when a start is over: what was asked for, and whether it is |
@@ -40,9 +40,9 @@ mod arguments;
 mod attach;
 mod bind;
 mod boot;
+mod call_tap;
 mod clock;
 mod decode;
-mod descriptor_tap;
 mod directory_names;
 mod effects;
 mod ending;
@@ -116,8 +116,7 @@ pub struct RecorderOptions {
     /// Keep the recorder and the command on one CPU while only one thread can run: faster, and
     /// not to be seen by the command.
     pub bind: bool,
-    /// Have an eBPF program report descriptor calls, where that is allowed, instead of stopping
-    /// at them.
+    /// Have an eBPF program report calls, where that is allowed, instead of stopping at them.
     pub tap: bool,
     /// Watch page faults on mapped files, where the kernel allows it.
     pub page_faults: bool,

@@ -1,6 +1,7 @@
 //! Which calls the tracer stops at, and which it records.
 
 use recording::{Abi, Call};
+use tap::WatchedCall;
 
 use crate::arguments::{CallShape, Special, arguments_of};
 use crate::{RecordedStarts, arch};
@@ -14,6 +15,8 @@ pub(crate) enum StopRule {
     Always,
     /// If the low half of this argument has this value.
     IfArgument(u8, u32),
+    /// If the low half of this argument has none of these bits.
+    UnlessArgumentHas(u8, u32),
     /// If it maps something of a file, by mmap's arguments: instructions, or at least
     /// [`crate::faults::LARGE`] bytes.
     IfMaps {
@@ -52,27 +55,25 @@ pub(crate) struct TableShapes {
     pub stops: Vec<(u16, StopRule)>,
 }
 
-/// Native calls that are about descriptors only, need nothing done before they are made, and can
-/// therefore be reported afterwards, by a tap, instead of stopping.
-pub(crate) fn tappable() -> Vec<u16> {
+/// Native calls that need nothing done before they are made, and nothing asked of the kernel while
+/// their thread still stands at them: they can be reported afterwards, by a tap, instead of stopping.
+pub(crate) fn tappable() -> Vec<WatchedCall> {
     let (shapes, _) = table(arch::NATIVE, Extent::Default);
-    Call::all(arch::NATIVE)
-        .filter(|call| {
-            let (class, shape) = (call.class(), &shapes[usize::from(call.number())]);
-            let after = matches!(
-                shape.special,
-                Special::None
-                    | Special::Close
-                    | Special::Dup
-                    | Special::DupTo
-                    | Special::Fcntl
-                    | Special::Map
-                    | Special::Fchdir
-            );
-            class.desc && !class.file && !class.process && after
-        })
-        .map(Call::number)
-        .collect()
+    let tapped = |call: Call| {
+        let (class, shape) = (call.class(), &shapes[usize::from(call.number())]);
+        let after = match shape.special {
+            Special::None | Special::Open => class.desc || shape.path.is_some(),
+            Special::Close | Special::CloseRange | Special::Dup | Special::DupTo => true,
+            Special::Fcntl | Special::Map | Special::StackLimit | Special::Wait => true,
+            _ => false,
+        };
+        let starts = class.process && shape.special != Special::Wait;
+        let known = class.file <= shape.path.is_some() && !starts;
+        let strings = [shape.path, shape.other_path];
+        let (number, stops_in_proc) = (call.number(), shape.special == Special::Open);
+        (known && after).then_some(WatchedCall { number, strings, stops_in_proc })
+    };
+    Call::all(arch::NATIVE).filter_map(tapped).collect()
 }
 
 impl CallShapes {
@@ -85,10 +86,22 @@ impl CallShapes {
         CallShapes { tables: arch::TABLES.into_iter().map(shapes_of).collect() }
     }
 
-    /// Has these native calls run through.
-    pub fn without(mut self, tapped: &[u16]) -> CallShapes {
+    /// Has these native calls run through, but for waits that can last: their threads are known to
+    /// sleep, and some are answered here.
+    pub fn without(mut self, tapped: &[WatchedCall]) -> CallShapes {
         for table in self.tables.iter_mut().filter(|table| table.abi == arch::NATIVE) {
-            table.stops.retain(|(number, _)| !tapped.contains(number));
+            for call in tapped {
+                table.shapes[usize::from(call.number)].tapped = true;
+            }
+            let shapes = &table.shapes;
+            table.stops.retain_mut(|(number, rule)| {
+                let shape = &shapes[usize::from(*number)];
+                if shape.tapped && shape.special == Special::Wait {
+                    *rule = StopRule::UnlessArgumentHas(2, libc::WNOHANG as u32);
+                    return true;
+                }
+                !shape.tapped
+            });
         }
         self
     }
@@ -238,11 +251,25 @@ mod tests {
     }
 
     #[test]
-    fn a_tap_reports_descriptor_calls_and_no_path_is_missed_by_it() {
+    fn a_tap_reports_what_need_not_stop_with_its_paths() {
         let tapped = tappable();
-        let has = |name: &str| tapped.contains(&named(name).number());
-        assert!(has("read") && has("close") && has("mmap") && has("getdents64") && has("fcntl"));
-        assert!(!has("openat") && !has("setns") && !has("io_uring_setup") && !has("wait4"));
+        let of = |name: &str| tapped.iter().find(|call| call.number == named(name).number());
+        let after = [
+            "read",
+            "close",
+            "mmap",
+            "getdents64",
+            "fcntl",
+            "openat",
+            "stat",
+            "prlimit64",
+            "wait4",
+        ];
+        assert!(after.into_iter().all(|name| of(name).is_some()));
+        let before = ["setns", "io_uring_setup", "waitid", "execve", "chdir", "rename", "openat2"];
+        assert!(before.into_iter().all(|name| of(name).is_none()));
+        assert_eq!(of("linkat").map(|call| call.strings), Some([Some(1), Some(3)]));
+        assert_eq!(of("symlink").map(|call| call.strings), Some([Some(1), None]));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use recording::{ProcessId, StartCall, Usage};
 use rustc_hash::FxHashMap;
 
+use crate::files::FullPath;
 use crate::task::{PendingCall, Task, TracedProcess};
 
 /// All threads and processes that are followed.
@@ -120,8 +121,16 @@ impl ProcessTable {
 
     /// Whether all other threads are in calls, or asleep: only this one can run.
     pub fn others_are_quiet(&self, tid: i32) -> bool {
-        let in_call = self.tasks.get(&tid).is_some_and(|task| task.pending.is_some());
-        self.in_call - usize::from(in_call) + self.asleep + 1 == self.tasks.len()
+        let quiet = |task: &Task| usize::from(task.pending.is_some()) + usize::from(task.asleep);
+        let own = self.tasks.get(&tid).map_or(0, quiet);
+        self.in_call + self.asleep - own + 1 == self.tasks.len()
+    }
+
+    /// A thread is about to sleep in a call of which its end will not be seen.
+    pub fn falls_asleep(&mut self, tid: i32) {
+        if let Some(task) = self.tasks.get_mut(&tid).filter(|task| task.pending.is_none()) {
+            self.asleep += usize::from(!std::mem::replace(&mut task.asleep, true));
+        }
     }
 
     /// Looks which threads sleep, besides `awake`, in calls that do not stop.
@@ -193,15 +202,17 @@ impl ProcessTable {
         knows(parent) || knows(group)
     }
 
-    /// What was below a renamed directory has another path now, which the kernel must be asked.
-    pub fn renamed(&mut self, old: &[u8]) {
+    /// What was below a renamed directory has another path now: what `asked` says of a thread's link
+    /// in /proc.
+    pub fn renamed(&mut self, old: &[u8], mut asked: impl FnMut(i32, &str) -> Option<FullPath>) {
         for task in self.tasks.values() {
             let mut directories = task.directories.borrow_mut();
             if directories.cwd.as_ref().is_some_and(|cwd| cwd.starts_with(old)) {
-                directories.cwd = None;
+                directories.cwd = asked(task.tid, "cwd").map(|path| path.bytes.to_vec());
             }
             drop(directories);
-            task.files.borrow_mut().forget_below(old);
+            let asked = |fd: i32| asked(task.tid, &format!("fd/{fd}"));
+            task.files.borrow_mut().renamed(old, asked);
         }
     }
 }

@@ -9,6 +9,7 @@ use recording::{
 use tap::FaultRing;
 
 use crate::arguments::CallShape;
+use crate::call_tap::BrokenOffCall;
 use crate::decode::CallEntry;
 use crate::files::{FullPath, OpenFiles, WorkingDirectory};
 use crate::space::{AddressSpace, CallSite};
@@ -30,7 +31,7 @@ pub(crate) struct Task {
     /// A call with a timeout that ignored signals interrupt again and again.
     pub interrupted: Option<InterruptedCall>,
     /// A call that a signal broke off, of which it is not known yet whether it returned.
-    pub broken_off: Option<tap::TapEvent>,
+    pub broken_off: Option<BrokenOffCall>,
     /// Found asleep, in a call that does not stop, and not heard of since.
     pub asleep: bool,
     /// Stops before its end because its parent does.
@@ -66,6 +67,16 @@ impl Task {
     /// them.
     pub fn clone_flags(&self) -> u64 {
         self.pending.as_ref().map_or(0, |pending| pending.clone_flags)
+    }
+
+    /// The C library asks for its stack's limit once everything is loaded, before any constructor:
+    /// where that call comes from ends the loader's phase.
+    pub fn has_loaded(&self, ip: u64) {
+        let mut space = self.space.borrow_mut();
+        if !space.site(ip).in_loader {
+            // Where mappings are not followed, the C library's is not known.
+            space.phase = Phase::Running;
+        }
     }
 
     /// What this thread makes by a call with these flags, and shares with it.

@@ -47,8 +47,8 @@ pub struct RecordArgs {
     #[arg(long)]
     no_bind: bool,
 
-    /// Stop at calls on descriptors, too, even where an eBPF program may report them: slower,
-    /// and as it is without privilege
+    /// Stop at all calls that are recorded, even where an eBPF program may report them: slower, and
+    /// as it is without privilege
     #[arg(long)]
     no_ebpf: bool,
 

@@ -24,9 +24,9 @@ fn metadata(recording: &Recording) -> Vec<String> {
     by_process.into_iter().map(|(process, _, text)| format!("{process} {text}")).collect()
 }
 
-fn recorded(scene: &Scene, option: &str, directory: &Path, words: &[&str]) -> Recording {
+fn recorded(scene: &Scene, options: &[&str], directory: &Path, words: &[&str]) -> Recording {
     let becalm = Path::new(crate::BECALM);
-    let mut command = scene.record_with(becalm, &["--no-ebpf", option], words);
+    let mut command = scene.record_with(becalm, options, words);
     command
         .current_dir(directory)
         .env("PYTHONDONTWRITEBYTECODE", "1")
@@ -36,19 +36,30 @@ fn recorded(scene: &Scene, option: &str, directory: &Path, words: &[&str]) -> Re
     scene.recording()
 }
 
-/// Records a command both ways, and asserts that the names are the same.
+/// The first operation that two recordings differ in, as each has it.
+type Difference<'a> = (usize, Option<&'a String>, Option<&'a String>);
+
+fn first_difference<'a>(one: &'a [String], other: &'a [String]) -> Option<Difference<'a>> {
+    let longest = one.len().max(other.len());
+    let at = (0..longest).find(|at| one.get(*at) != other.get(*at))?;
+    Some((at, one.get(at..)?.first(), other.get(at..)?.first()))
+}
+
+const METADATA_ONLY: [&str; 2] = ["--no-ebpf", "--metadata-only"];
+
+/// Records a command in each way, and asserts that the names are the same: where every call that is
+/// recorded stops, where descriptors are not watched, and where eBPF reports what it can.
 #[track_caller]
 fn assert_same_names(directory: &Path, words: &[&str]) -> [Recording; 2] {
     let scene = Scene::new();
-    let [with, without] =
-        ["--no-bind", "--metadata-only"].map(|option| recorded(&scene, option, directory, words));
+    let ways: [&[&str]; 3] = [&["--no-ebpf", "--no-bind"], &METADATA_ONLY, &["--no-bind"]];
+    let [with, without, reported] = ways.map(|options| recorded(&scene, options, directory, words));
+    assert_eq!(first_difference(&metadata(&with), &metadata(&reported)), None, "{words:?}");
     assert!(without.header.metadata_only && !with.header.metadata_only);
     assert!(with.is_whole() && without.is_whole(), "{words:?}");
     let [all, same] = [&with, &without].map(metadata);
     assert!(all.len() > 20, "{words:?}: {all:?}");
-    let first = all.iter().zip(&same).position(|(one, other)| one != other);
-    let at = first.unwrap_or(all.len().min(same.len()));
-    assert_eq!(all.get(at), same.get(at), "{words:?}, operation {at} of {}", all.len());
+    assert_eq!(first_difference(&all, &same), None, "{words:?}, of {}", all.len());
     let moved = |recording: &Recording| {
         // What maps much of a file is there, for the sake of its page faults.
         let kinds = [Kind::Read, Kind::Write, Kind::Close];
@@ -102,6 +113,54 @@ fn a_walk_by_descriptors_through_symbolic_links_names_the_same_files() {
     assert_same_names(Path::new("/"), &["/usr/bin/python3", "-c", &reuse]);
 }
 
+/// A directory that is renamed while it is open and worked in, and `..` of a descriptor.
+#[test]
+fn a_directory_that_is_renamed_and_what_is_above_it_have_the_same_names() {
+    let scene = Scene::new();
+    let script = format!(
+        "import os, shutil\n\
+         top = '{0}'\n\
+         def up(fd):\n\
+         \x20for name in ['..', '../..']: os.close(os.open(name, os.O_RDONLY, dir_fd=fd))\n\
+         os.makedirs(top + '/one/in/deep'); os.symlink('one/in', top + '/short')\n\
+         for at in ['/one/in', '/short'] * 4:\n\
+         \x20fd = os.open(top + at, os.O_RDONLY); up(fd)\n\
+         \x20os.chdir(top + '/one'); os.rename(top + '/one', top + '/two')\n\
+         \x20for name in ['in', 'none', '../two/in', '..']: os.path.exists(name)\n\
+         \x20if at == '/one/in': os.stat('deep', dir_fd=fd); up(fd)\n\
+         \x20os.chdir('/'); os.close(fd); os.rename(top + '/two', top + '/one')\n\
+         shutil.rmtree(top)\n",
+        scene.at("work")
+    );
+    assert_same_names(Path::new("/"), &["/usr/bin/python3", "-c", &script]);
+}
+
+/// Runs a command and prints how often it, or who works for it, waited (getrusage(2)).
+const COUNTED: &str = "import resource, subprocess, sys\n\
+    subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, check=True)\n\
+    print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_nvcsw)";
+
+/// At each stop the command and its recorder wait for each other.
+#[test]
+fn where_ebpf_may_report_calls_a_walk_does_not_stop_for_them() {
+    let walk = ["find", "/usr/share/perl", "/usr/share/doc"];
+    let [stopping, reported] = [&["--no-ebpf"][..], &[]].map(|options| {
+        let scene = Scene::new();
+        let record = scene.record_with(Path::new(crate::BECALM), options, &walk);
+        let mut counted = Command::new("/usr/bin/python3");
+        counted.args(["-c", COUNTED]).arg(record.get_program()).args(record.get_args());
+        let ran = run(&mut counted);
+        assert_eq!(ran.code(), 0, "{}", ran.err());
+        (ran.out().trim().parse::<u64>().unwrap(), scene.recording())
+    });
+    if reported.1.header.backend != "ptrace+seccomp+ebpf" {
+        return; // It may not.
+    }
+    assert_eq!(first_difference(&metadata(&stopping.1), &metadata(&reported.1)), None);
+    assert!(stopping.0 > 10_000, "{}", stopping.0);
+    assert!(reported.0 < stopping.0 / 20, "{} of {}", reported.0, stopping.0);
+}
+
 #[test]
 fn git_and_make_name_the_same_files() {
     let scene = Scene::new();
@@ -120,7 +179,7 @@ fn what_is_read_is_bounded_by_what_the_command_read_and_by_the_sizes_of_files() 
     let (small, large) = (scene.file("small", [1; 30_000], 0o644), scene.at("large"));
     std::fs::File::create(&large).unwrap().set_len(1 << 30).unwrap();
     let line = format!("cat {small}; head -c 100 {large}");
-    let recording = recorded(&scene, "--metadata-only", Path::new("/"), &["sh", "-c", &line]);
+    let recording = recorded(&scene, &METADATA_ONLY, Path::new("/"), &["sh", "-c", &line]);
     let reads = recording.summary.as_ref().unwrap().unwatched_reads.clone().unwrap();
     let size = |path: &str| {
         let is = |(id, _): &&_| recording.path(*id) == path.as_bytes();
@@ -135,7 +194,7 @@ fn what_is_read_is_bounded_by_what_the_command_read_and_by_the_sizes_of_files() 
 fn a_program_that_only_moves_data_does_not_stop_for_it() {
     let scene = Scene::new();
     let copy = ["dd", "if=/dev/zero", "of=/dev/null", "bs=512", "count=20000"];
-    let recording = recorded(&scene, "--metadata-only", Path::new("/"), &copy);
+    let recording = recorded(&scene, &METADATA_ONLY, Path::new("/"), &copy);
     assert!(recording.events.len() < 1000, "{}", recording.events.len());
     let reads = recording.summary.unwrap().unwatched_reads.unwrap();
     assert!(reads.bytes.0 >= 512 * 20_000, "{:?}", reads.bytes);
@@ -150,7 +209,7 @@ fn threads_forks_and_execs_are_followed() {
         [t.start() for t in threads]; [t.join() for t in threads]\n\
         os.fork() or os._exit(3); os.wait(); os.execv('/bin/true', ['true'])";
     let recording =
-        recorded(&scene, "--metadata-only", Path::new("/"), &["/usr/bin/python3", "-c", python]);
+        recorded(&scene, &METADATA_ONLY, Path::new("/"), &["/usr/bin/python3", "-c", python]);
     assert!(recording.is_whole());
     assert_eq!(recording.processes.len(), 22);
     assert!(recording.processes.iter().all(|process| process.end.is_some()));

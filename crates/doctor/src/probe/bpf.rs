@@ -41,7 +41,7 @@ pub(crate) fn tap(host: &Host) -> MachineProbe {
     let about = ProbeSubject {
         name: "bpf_tap",
         title: "eBPF, becalm's tap",
-        used_for: "recording calls on descriptors without a stop",
+        used_for: "recording most calls without a stop",
     };
     match ask(open_tap) {
         Ok(_) => about.works("opened, and a child's calls reported as they were made"),

@@ -23,6 +23,11 @@ impl ArmPtRegs {
         [a, b, c, d, e, f]
     }
 
+    /// Where an argument is in this structure.
+    pub(crate) fn argument_at(argument: u8) -> u8 {
+        argument.min(5) * 8
+    }
+
     /// The instruction after the call's.
     pub(crate) fn ip(&self) -> u64 {
         self.pc

@@ -30,6 +30,11 @@ impl X86PtRegs {
         [self.di, self.si, self.dx, self.r10, self.r8, self.r9]
     }
 
+    /// Where an argument is in this structure.
+    pub(crate) fn argument_at(argument: u8) -> u8 {
+        [7, 6, 5, 0, 2, 1][usize::from(argument.min(5))] * 8
+    }
+
     /// The instruction after the call's.
     pub(crate) fn ip(&self) -> u64 {
         self.ip

@@ -38,6 +38,8 @@ fn at(text: &std::ffi::CStr) -> u64 {
 
 const CWD: u64 = AT_FDCWD as u64;
 
+const NONE: [CallString<'static>; 2] = [CallString::None; 2];
+
 fn own_cwd() -> String {
     std::env::current_dir().unwrap().to_str().unwrap().to_owned()
 }
@@ -129,7 +131,7 @@ fn a_descriptor_call_asks_the_kernel_only_where_the_answer_matters() {
     assert_eq!(map(libc::PROT_READ, 0), None);
     assert_eq!(map(libc::PROT_EXEC, libc::MAP_ANONYMOUS), None);
     // After the call has returned, the answer would be of another moment.
-    let late = without_stop(&task, &mut log(), &entry("getdents64", &[fd]), Nanos(1));
+    let late = without_stop(&task, &mut log(), &entry("getdents64", &[fd]), Nanos(1), NONE);
     assert_eq!(path(&late), None);
 }
 

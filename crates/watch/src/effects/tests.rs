@@ -1,6 +1,7 @@
-use recording::PathId;
+use recording::{Nanos, PathId};
 
 use super::*;
+use crate::decode;
 use crate::decode::tests::{entry, log, task};
 use crate::files::FullPath;
 
@@ -13,7 +14,8 @@ fn returns(
     value: i64,
 ) {
     let (name, args) = call;
-    let mut pending = decode::without_stop(task, log, &entry(name, args), Nanos(0));
+    let mut pending =
+        decode::without_stop(task, log, &entry(name, args), Nanos(0), [tap::CallString::None; 2]);
     if let Some(path) = about {
         pending.path = Some(FullPath { id: PathId(1), bytes: path.as_bytes().into() });
     }
@@ -84,10 +86,13 @@ fn unshared_descriptors_are_the_threads_own() {
 #[test]
 fn a_new_directory_is_asked_of_the_kernel() {
     let (task, log) = (&mut task(), &mut log());
-    for (name, value, known) in [("chdir", -2, true), ("chdir", 0, false), ("fchdir", 0, false)] {
+    // This process stands for the one that made the call.
+    let own = std::env::current_dir().unwrap().into_os_string().into_encoded_bytes();
+    for (name, value, asked) in [("chdir", -2, false), ("chdir", 0, true), ("fchdir", 0, true)] {
         task.directories.borrow_mut().cwd = Some(b"/x".to_vec());
         returns(task, log, (name, &[0]), Some("/y"), value);
-        assert_eq!(task.directories.borrow().cwd.is_some(), known, "{name} {value}");
+        let expected = if asked { &own[..] } else { b"/x" };
+        assert_eq!(task.directories.borrow().cwd.as_deref(), Some(expected), "{name} {value}");
     }
 }
 

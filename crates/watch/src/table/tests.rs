@@ -171,3 +171,15 @@ fn a_stranger_has_a_parent_while_its_parent_or_its_first_thread_is_followed() {
     assert!(!table.has_parent(100, Some(1), Some(100)), "nobody is his own parent");
     assert!(!table.has_parent(200, None, None));
 }
+
+#[test]
+fn who_waits_where_its_return_is_not_seen_sleeps_until_it_is_heard_of() {
+    let mut table = table();
+    forks(&mut table, 100, 101, 0);
+    assert!(!table.others_are_quiet(101));
+    table.falls_asleep(100);
+    table.falls_asleep(100);
+    assert!(table.others_are_quiet(101) && !table.others_are_quiet(100));
+    table.hears_of(100);
+    assert!(!table.others_are_quiet(101));
+}

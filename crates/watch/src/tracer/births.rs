@@ -48,6 +48,10 @@ impl Tracer {
             process.parent_rss = origin.rss;
             self.log.record(&Record::Origin { process: process.id, origin });
         }
+        if self.tap.is_some() && how.is_some() && tid == parent && !watches_exit {
+            // It will wait for its child, and not stop for that ([`Tracer::reaped`]).
+            self.watch_exit(thread, parent)?;
+        }
         // What it returns is known; a vfork does once its child is another program.
         let vfork = flags & libc::CLONE_VFORK as u64 != 0;
         if !vfork && flags & UNTRACED == 0 {
@@ -120,7 +124,8 @@ impl Tracer {
         let image_id = self.log.path(&image);
         self.log.mapped(&image);
         let loader = program.loader.as_deref().map(|loader| self.log.path(loader));
-        let cwd = proc_link(tid, "cwd").unwrap_or_else(|| b"/".to_vec());
+        let proc_cwd = proc_link(tid, "cwd");
+        let cwd = proc_cwd.clone().unwrap_or_else(|| b"/".to_vec());
         let large = program.code.iter().map(|(_, length)| length).sum::<u64>() >= faults::LARGE;
         let Some(task) = self.table.task_mut(tid) else { return Ok(()) };
         let files = match self.log.unwatched {
@@ -129,6 +134,7 @@ impl Tracer {
             None => task.files.borrow().after_exec(),
         };
         task.files = Rc::new(RefCell::new(files));
+        task.directories.borrow_mut().cwd = proc_cwd;
         task.space = Rc::new(RefCell::new(space_of(&program, image_id, loader)));
         let pending = task.pending.as_ref().and_then(|pending| pending.path.as_ref());
         let path = pending.map_or(image_id, |path| path.id);

@@ -1,10 +1,11 @@
 //! Stops before and after calls.
 
-use recording::{Abi, Kind, Outcome, Phase};
+use recording::{Abi, Kind, Outcome};
 
 use super::{Next, Tracer};
 use crate::arguments::Special;
 use crate::decode::{self, CallEntry};
+use crate::files::proc_link;
 use crate::inject::Delay;
 use crate::ptrace::{StoppedThread, TraceError};
 use crate::reader::StoppedCall;
@@ -41,12 +42,14 @@ impl Tracer {
                     return Ok(next);
                 }
                 if self.begins_to_map(thread, faults::maps_much(&entry))? {
-                    if self.tap.is_some() {
-                        // It reports the call.
-                        return Ok(Next::GoOn(0));
-                    }
                     // Recorded even where other mappings are not: how much of a file there is.
                     entry.shape.recorded = true;
+                }
+                if entry.shape.tapped {
+                    if entry.shape.special == Special::Wait {
+                        self.table.falls_asleep(thread.tid());
+                    }
+                    return Ok(Next::GoOn(0));
                 }
                 if entry.shape.recorded || entry.shape.special != Special::None {
                     self.enter(thread, &entry)?;
@@ -73,15 +76,7 @@ impl Tracer {
         let Some(task) = self.table.task(tid) else { return Ok(()) };
         match entry.shape.special {
             Special::Affinity => self.binder.stop(),
-            Special::StackLimit => {
-                // The C library asks for its stack's limit once everything is loaded, before
-                // any constructor: where that call comes from ends the loader's phase.
-                let mut space = task.space.borrow_mut();
-                if !space.site(entry.ip).in_loader {
-                    // Where mappings are not followed, the C library's is not known.
-                    space.phase = Phase::Running;
-                }
-            }
+            Special::StackLimit => task.has_loaded(entry.ip),
             Special::Locale if !opens_locale(tid, entry) => return Ok(()),
             Special::Told => {
                 self.observers.told(&self.table, tid, entry.args[0]);
@@ -134,14 +129,8 @@ impl Tracer {
                 start.returned(&event, pending.path.as_ref().map(|path| &*path.bytes));
             }
         }
-        if let Some(unwatched) = &mut self.log.unwatched {
-            unwatched.files.note(&pending, outcome);
-            if let (Kind::Open, Some(path)) = (pending.shape.kind, &pending.path) {
-                unwatched.names.opened(&path.bytes);
-            }
-        }
-        effects::apply(task, &mut self.log, &pending, outcome);
         let put_back = task.put_back.take();
+        self.take_in_effects(tid, &pending, outcome);
         let put_back = match &self.joining {
             Some(_) => Ok(()),
             None => put_back_flags(thread, &pending, put_back),
@@ -151,6 +140,18 @@ impl Tracer {
             self.report(tid, &error);
         }
         delay
+    }
+
+    /// Takes in what a call that has returned changed of its process.
+    pub(super) fn take_in_effects(&mut self, tid: i32, pending: &PendingCall, outcome: Outcome) {
+        let Some(task) = self.table.task_mut(tid) else { return };
+        if let Some(unwatched) = &mut self.log.unwatched {
+            unwatched.files.note(pending, outcome);
+            if let (Kind::Open, Some(path)) = (pending.shape.kind, &pending.path) {
+                unwatched.names.opened(&path.bytes);
+            }
+        }
+        effects::apply(task, &mut self.log, pending, outcome);
     }
 
     /// Takes in the end of a call that an event has told of, so that it need not stop once more.
@@ -171,7 +172,14 @@ impl Tracer {
         match (pending.shape.special, outcome) {
             (Special::Rename, Outcome::Returned(_)) => {
                 if let Some(path) = &pending.path {
-                    self.table.renamed(&path.bytes);
+                    let log = &mut self.log;
+                    let asked = |tid: i32, link: &str| {
+                        // Where nobody sees descriptors closed, they are asked for each time.
+                        let is_known = log.unwatched.is_none() || link == "cwd";
+                        let found = is_known.then(|| proc_link(tid, link)).flatten()?;
+                        Some(log.full_path(&found))
+                    };
+                    self.table.renamed(&path.bytes, asked);
                 }
                 if let Some(unwatched) = &mut self.log.unwatched {
                     unwatched.names.renamed();
@@ -279,6 +287,6 @@ fn opens_locale(tid: i32, entry: &CallEntry) -> bool {
 }
 
 /// Files of /proc that show a thread's CPUs.
-fn tells_affinity(path: &[u8]) -> bool {
+pub(super) fn tells_affinity(path: &[u8]) -> bool {
     path.starts_with(b"/proc/") && path.ends_with(b"/status")
 }

@@ -17,9 +17,8 @@ use rustc_hash::FxHashSet;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
-use super::{Next, Tracer, touches};
+use super::{Next, Tracer};
 use crate::clock;
-use crate::descriptor_tap::TapSink;
 use crate::message::{Messages, TracerMessage};
 use crate::mpi_init::MappedRange;
 use crate::ptrace::{
@@ -49,12 +48,9 @@ const GROUP: Duration = Duration::from_millis(5);
 impl Tracer {
     /// Why the start is over, if that was asked for and it is.
     pub(super) fn start_is_over(&mut self) -> Option<LetGo> {
-        let Tracer { start, table, log, tap, reader, .. } = self;
-        let now = log.now();
-        start.as_mut()?.is_over(now, || {
-            touches::take_all_faults(tap.as_mut(), TapSink { table, log, shapes: &reader.shapes });
-            Waiting { touched: log.touches(), ..waiting(table.tasks()) }
-        })
+        let Tracer { start, table, log, .. } = self;
+        let (now, touched) = (log.now(), log.touches());
+        start.as_mut()?.is_over(now, || Waiting { touched, ..waiting(table.tasks()) })
     }
 
     /// Lets go of all, and returns those that could not be stopped for it.

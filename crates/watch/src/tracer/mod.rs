@@ -4,7 +4,8 @@
 //! |---|---|
 //! | `mod` | the parts, the loop, and how a stopped thread goes on |
 //! | `calls` | stops before and after calls |
-//! | `touches` | page faults, and calls that a tap reports |
+//! | `tapped` | calls that a tap reports |
+//! | `touches` | page faults |
 //! | `births` | births, execs and ends of threads and processes |
 //! | `joining` | processes that ran already: joined, and left |
 //! | `letting_go` | the end of the watching before the end of the command |
@@ -15,6 +16,7 @@ mod calls;
 mod joining;
 mod letting_go;
 mod stop_the_world;
+mod tapped;
 mod touches;
 
 use std::collections::VecDeque;
@@ -26,7 +28,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use joining::Joining;
 
 use crate::bind::CpuBinder;
-use crate::descriptor_tap::{DescriptorTap, TapSink};
+use crate::call_tap::CallTap;
 use crate::inject::{Delay, DelayInjector};
 use crate::log::RecordingLog;
 use crate::message::{Messages, TracerMessage};
@@ -52,7 +54,7 @@ pub(crate) struct TracerParts {
     pub log: RecordingLog,
     pub reader: CallReader,
     pub observers: Observers,
-    pub tap: Option<DescriptorTap>,
+    pub tap: Option<CallTap>,
     pub injector: Option<DelayInjector>,
     pub binder: CpuBinder,
     pub messages: Messages,
@@ -70,7 +72,7 @@ pub(crate) struct Tracer {
     log: RecordingLog,
     reader: CallReader,
     observers: Observers,
-    tap: Option<DescriptorTap>,
+    tap: Option<CallTap>,
     injector: Option<DelayInjector>,
     binder: CpuBinder,
     messages: Messages,
@@ -223,10 +225,7 @@ impl Tracer {
     /// Takes in what has happened to a thread, and decides how it goes on.
     fn take_in(&mut self, change: StopChange) {
         self.drain();
-        if let Some(tap) = &self.tap {
-            let (table, log, shapes) = (&mut self.table, &mut self.log, &self.reader.shapes);
-            tap.broke_off(&change, TapSink { table, log, shapes });
-        }
+        self.broke_off(&change);
         let tid = change.tid();
         if self.letting_go
             && let StopChange::Stopped(thread, PtraceStop::Exec) = &change

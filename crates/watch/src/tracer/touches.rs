@@ -1,9 +1,8 @@
-//! Page faults: whose are watched, and when they are taken in; calls that a tap reports.
+//! Page faults: whose are watched, and when they are taken in.
 
 use recording::Nanos;
 
 use super::Tracer;
-use crate::descriptor_tap::{DescriptorTap, TapSink};
 use crate::ptrace::{StoppedThread, TraceError};
 use crate::task::Task;
 
@@ -93,33 +92,10 @@ impl Tracer {
 
     /// Takes in what all threads have touched: a ring was filling.
     pub(super) fn take_all_faults(&mut self) {
-        let Tracer { table, log, tap, reader, .. } = self;
-        take_all_faults(tap.as_mut(), TapSink { table, log, shapes: &reader.shapes });
-    }
-
-    /// Takes in the calls that the tap has reported.
-    pub(super) fn drain(&mut self) {
-        if let Some(tap) = &mut self.tap {
-            let (table, log, shapes) = (&mut self.table, &mut self.log, &self.reader.shapes);
-            tap.drain(TapSink { table, log, shapes });
+        self.drain();
+        for task in self.table.tasks_mut() {
+            task.take_faults(&mut self.log, ALL);
         }
-    }
-
-    /// Notes the calls that the tap could not report.
-    pub(super) fn note_lost(&mut self) {
-        if let Some(tap) = &self.tap {
-            tap.note_lost(&mut self.log);
-        }
-    }
-}
-
-/// The same of its parts. What the tap has to tell comes first: what is mapped where.
-pub(super) fn take_all_faults(tap: Option<&mut DescriptorTap>, sink: TapSink) {
-    if let Some(tap) = tap {
-        tap.drain(TapSink { table: sink.table, log: sink.log, shapes: sink.shapes });
-    }
-    for task in sink.table.tasks_mut() {
-        task.take_faults(sink.log, ALL);
     }
 }
 
