@@ -9,7 +9,6 @@ use term::shell_line;
 
 use crate::cure::{Cure, CureActor, CureChange};
 use crate::plan::PlanInput;
-use crate::prediction::CureEffect;
 use crate::python;
 
 /// The most directories that a command to paste names.
