@@ -210,7 +210,9 @@ fn mapping(line: &[u8], log: &mut RecordingLog) -> Option<Mapping> {
     let (start, end) = (ends.next()??, ends.next()??);
     let offset = hexadecimal(words.nth(1)?)?;
     let path = words.nth(2)?.trim_ascii_start();
-    (path.starts_with(b"/") && !path.ends_with(b" (deleted)")).then(|| {
+    // What devices and shared memory have mapped comes from no disk or server.
+    let is_file = path.starts_with(b"/") && !path.starts_with(b"/dev/");
+    (is_file && !path.ends_with(b" (deleted)")).then(|| {
         let file = MappedFile { path: log.path(path), zero: offset.wrapping_sub(start) };
         (start, end.saturating_sub(start), file)
     })
