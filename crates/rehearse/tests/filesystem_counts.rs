@@ -206,9 +206,8 @@ fn the_ledger_names_the_thread_the_path_and_what_it_waited() {
         "entries = \"forever\"\nnegatives = \"0\"\nopen = \"revalidated\"\nlist = \"revalidated\"",
     );
     let account = Mount::new(tree.path(), slow).see(|| {
-        // SAFETY: only reads the thread's number.
-        let own = unsafe { libc::gettid() };
-        fs::write("/dev/null", own.to_string()).unwrap();
+        let own = rustix::thread::gettid();
+        fs::write("/dev/null", own.as_raw_pid().to_string()).unwrap();
         assert!(fs::read("a/b/7").is_ok());
         assert!(fs::metadata("a/none").is_err());
     });
