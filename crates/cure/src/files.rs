@@ -1,8 +1,7 @@
 //! Many files, each looked up by itself: an image of their trees, or fewer files.
 //!
-//! A file that is looked up once and is served from an image is still looked at once by `becalm
-//! run`, to see whether it has changed: only what is asked more often goes. So an image is a cure
-//! where it was measured to be one by the calls, and fewer files, which their author packs, always.
+//! A file that is served from an image is still looked at once by `becalm run`, to see whether it has
+//! changed, but not opened, and many are looked at at once.
 
 use std::path::PathBuf;
 
