@@ -1,5 +1,7 @@
 //! The predicted wait: what a start waits for the filesystem, for one rank and for all.
 
+use std::borrow::Cow;
+
 use recording::Nanos;
 use serde::{Deserialize, Serialize};
 
@@ -175,40 +177,43 @@ impl CostModel {
         alone: &RpcSequence,
         job: JobSize,
     ) -> JobProjection {
-        self.settle(start, alone, job).0
+        self.settle(start, Cow::Borrowed(alone), job).0
     }
 
-    /// The same, and the RPCs that fit, where they are others than those of one rank alone.
-    pub(crate) fn settle(
+    /// The same, and the RPCs that fit; whether they are others than those of one rank alone.
+    pub(crate) fn settle<'s>(
         &self,
         start: &RecordedStart,
-        alone: &RpcSequence,
+        alone: Cow<'s, RpcSequence>,
         job: JobSize,
-    ) -> (JobProjection, Option<RpcSequence>) {
+    ) -> (JobProjection, Cow<'s, RpcSequence>, bool) {
         const ROUNDS: usize = 8;
-        let mut projected = self.queued(start, alone, job);
-        let mut settled: Option<RpcSequence> = None;
+        let mut projected = self.queued(start, &alone, job);
+        let (mut settled, mut is_slowed) = (alone, false);
         for _ in 0..ROUNDS {
             if projected.seconds < self.shortest_lifetime().seconds() {
                 break;
             }
-            let summary = settled.as_ref().unwrap_or(alone).summary;
+            let summary = settled.summary;
             let one = summary.total as f64 * self.profile.latency().seconds();
             let pace = (projected.seconds - start.compute_time().seconds()) / one;
             if pace.is_nan() || pace <= 1.0 {
                 break;
             }
             // The last one is let go of first: each may be of a million RPCs.
-            let is_slowed = settled.take().is_some();
+            drop(settled);
             let sequence = self.sequence(start, pace);
-            if sequence.summary == summary {
-                settled = is_slowed.then_some(sequence);
+            let is_same = sequence.summary == summary;
+            if !is_same {
+                projected = self.queued(start, &sequence, job);
+                is_slowed = true;
+            }
+            settled = Cow::Owned(sequence);
+            if is_same {
                 break;
             }
-            projected = self.queued(start, &sequence, job);
-            settled = Some(sequence);
         }
-        (projected, settled)
+        (projected, settled, is_slowed)
     }
 
     fn queued(&self, start: &RecordedStart, sequence: &RpcSequence, job: JobSize) -> JobProjection {

@@ -1,6 +1,7 @@
 //! A predicted wait as amounts that a filesystem's speed multiplies: what a page with sliders needs
 //! to work it out again for other speeds, without the recording.
 
+use std::borrow::Cow;
 use std::ops::AddAssign;
 
 use serde::Serialize;
@@ -113,9 +114,11 @@ impl CostModel {
         groups: usize,
         mut group: impl FnMut(usize) -> usize,
     ) -> WaitOutline {
+        // One sequence at a time: each may be of a million RPCs.
         let first = self.sequence(start, 1.0);
-        let (one, slowed) = self.settle(start, &first, JobSize::ONE);
-        let alone = slowed.as_ref().unwrap_or(&first);
+        let rpcs = first.summary.total;
+        let bytes_read = first.list.iter().map(|stretch| stretch.fetched()).sum();
+        let (one, alone, _) = self.settle(start, Cow::Owned(first), JobSize::ONE);
         let mut of_groups = vec![WaitTerms::default(); groups + 1];
         for stretch in alone.list.iter() {
             let number = match stretch.event {
@@ -124,20 +127,16 @@ impl CostModel {
             };
             of_groups[number] += WaitTerms::of(&stretch);
         }
-        let steps = outlined(alone, most_steps);
-        drop(slowed);
-        let (all, slowed) = self.settle(start, &first, self.job);
-        let wait = PredictedWait {
-            rpcs: first.summary.total,
-            bytes_read: first.list.iter().map(|stretch| stretch.fetched()).sum(),
-            one_rank: one.predicted_wait,
-            all_ranks: all.predicted_wait.max(one.predicted_wait),
-        };
+        let steps = outlined(&alone, most_steps);
+        drop(alone);
+        let first = self.sequence(start, 1.0);
+        let (all, settled, is_slowed) = self.settle(start, Cow::Owned(first), self.job);
+        let (one_rank, all_ranks) = (one.predicted_wait, all.predicted_wait);
         WaitOutline {
-            wait,
+            wait: PredictedWait { rpcs, bytes_read, one_rank, all_ranks: all_ranks.max(one_rank) },
             compute_ns: start.compute_time().0 as f64,
             alone: steps,
-            job: slowed.map(|sequence| outlined(&sequence, most_steps)),
+            job: is_slowed.then(|| outlined(&settled, most_steps)),
             groups: of_groups,
         }
     }

@@ -98,14 +98,12 @@ impl PicturedStart {
         findings: Findings,
         options: &ExplainOptions,
     ) -> PicturedStart {
-        let start = RecordedStart::of(recording, &options.below, None);
-        let views = Views::of(recording, &start, options);
-        let cause_of =
-            |event: usize| views.cause_of.get(event).map_or(COUNT, |cause| (*cause).into());
+        // One after the other: each goes through all calls with memory of its own.
         let waits = match findings.predicted_wait {
-            Some(_) => waits::of(&start, &options.model, &cause_of),
+            Some(_) => waits::of(recording, options),
             None => Vec::new(),
         };
+        let views = Views::of(recording, options);
         PicturedStart {
             label: label.to_owned(),
             program: findings.program,
@@ -137,8 +135,6 @@ impl PicturedStart {
 
 /// What is counted in one pass over the calls.
 struct Views {
-    /// The number of the cause of each call.
-    cause_of: Vec<u8>,
     causes: [CallUse; COUNT],
     timeline: Timeline,
     directories: TreeRows,
@@ -147,17 +143,17 @@ struct Views {
 }
 
 impl Views {
-    fn of(recording: &Recording, start: &RecordedStart, options: &ExplainOptions) -> Views {
-        let prediction = options.model.predict(start);
+    fn of(recording: &Recording, options: &ExplainOptions) -> Views {
+        let start = RecordedStart::of(recording, &options.below, None);
+        let prediction = options.model.predict(&start);
+        drop(start);
         let mut causes = [CallUse::default(); COUNT];
         causes[FAULTS].wait = prediction.of_faults().one_rank;
-        let mut cause_of = vec![0; recording.events.len()];
         let mut timeline = TimelineCounts::new(recording);
         let mut directories = DirectoryCounts::new(recording);
         let mut libraries = LibraryCounts::new(recording);
         let mut modules = ModuleCounts::new(recording);
         call_use::each(recording, &prediction, |number, event, cause, uses| {
-            cause_of[number] = cause as u8;
             causes[cause] += uses;
             timeline.count(event, cause, uses);
             directories.count(event, cause, uses);
@@ -166,7 +162,6 @@ impl Views {
         });
         causes.iter_mut().for_each(|uses| uses.wait = rounded(uses.wait));
         Views {
-            cause_of,
             causes,
             timeline: timeline.timeline(recording),
             directories: directories.rows(),

@@ -3,9 +3,11 @@
 use cost::{
     CostModel, FilesystemProfile, OutlinedStart, RecordedStart, TimeSpan, WaitOutline, WaitTerms,
 };
+use explain::ExplainOptions;
+use recording::Recording;
 use serde::Serialize;
 
-use crate::pictured_cause;
+use crate::pictured_cause::{self, FAULTS};
 
 /// Steps of a start that a page gets. More of them are joined, whose error the tests hold.
 const MOST_STEPS: usize = 1_000;
@@ -46,19 +48,17 @@ struct Steps {
     rest_ns: f64,
 }
 
-/// A start's wait for the filesystem of a model, then for those that becalm brings; `cause` says
-/// the number of the cause of a call.
-pub(crate) fn of(
-    start: &RecordedStart,
-    model: &CostModel,
-    cause: &dyn Fn(usize) -> usize,
-) -> Vec<PicturedWait> {
+/// A start's wait for the chosen filesystem, then for those that becalm brings.
+pub(crate) fn of(recording: &Recording, options: &ExplainOptions) -> Vec<PicturedWait> {
+    let causes = pictured_cause::of_calls(recording);
+    let cause = |event: usize| causes.get(event).map_or(FAULTS - 1, |cause| (*cause).into());
+    let (model, start) = (&options.model, RecordedStart::of(recording, &options.below, None));
     let others = FilesystemProfile::built_in().filter(|(name, _)| *name != model.profile.name);
     let others = others.filter_map(|(name, text)| FilesystemProfile::parse(text, name).ok());
     let models = others.map(|profile| CostModel { profile, ..model.clone() });
     let all = std::iter::once(model.clone()).chain(models);
     all.map(|model| {
-        let outline = model.outline(start, MOST_STEPS, pictured_cause::FAULTS, cause);
+        let outline = model.outline(&start, MOST_STEPS, FAULTS, cause);
         PicturedWait::of(&model, outline)
     })
     .collect()
