@@ -70,6 +70,6 @@ pub use scratch::{scratch_directory, scratch_file};
 pub use spawn::{Gated, spawn};
 pub use stage::{Stage, StageError, StageOutcome, check_input};
 pub use stop::EndRequests;
-pub use terminal_groups::{is_in_own_group, leads_session};
+pub use terminal_groups::{are_in_one_group, is_in_own_group, leads_session};
 pub use timed::{Timed, timed};
 pub use unfinished::Unfinished;

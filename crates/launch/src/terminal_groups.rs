@@ -11,6 +11,12 @@ pub fn leads_session() -> bool {
 
 /// Whether a process is in the calling one's process group. One that is gone is not.
 pub fn is_in_own_group(pid: i32) -> bool {
+    are_in_one_group(pid, 0)
+}
+
+/// Whether two processes are in one process group; 0 is the calling one. Those that are gone are not.
+pub fn are_in_one_group(one: i32, other: i32) -> bool {
     // SAFETY: passes and returns numbers.
-    unsafe { libc::getpgid(pid) == libc::getpgrp() }
+    let group = |pid| unsafe { libc::getpgid(pid) };
+    group(one) >= 0 && group(one) == group(other)
 }

@@ -7,9 +7,7 @@ use std::io::{BufRead, BufReader, Write};
 use launch::Ended;
 use recording::{Blind, LetGo};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{
-    Pid, Signal, getpgid, getppid, kill_process, set_parent_process_death_signal,
-};
+use rustix::process::{Pid, Signal, getppid, kill_process, set_parent_process_death_signal};
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 use serde::{Deserialize, Serialize};
 
@@ -75,9 +73,8 @@ impl Messages {
     /// itself, as it holds back those, which go to the whole group; where the command is of another
     /// group, the front's may be orphaned, and only SIGSTOP stops it (setpgid(2)).
     pub fn stop_front(&mut self, signal: i32, command: i32) {
-        let group = |pid| getpgid(pid).ok();
-        let is_of_group =
-            self.front.is_some() && group(Pid::from_raw(command)) == group(self.front);
+        let in_group = |front: Pid| launch::are_in_one_group(front.as_raw_pid(), command);
+        let is_of_group = self.front.is_some_and(in_group);
         match is_of_group && launch::is_terminal_stop(signal) {
             // A stop may be reported again: `fg` comes to the front first, which must not stop anew.
             true if self.told_to_stop => {}
