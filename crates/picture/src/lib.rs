@@ -17,6 +17,7 @@
 //! | `waits` | what the cost model needs to work the wait out again |
 //! | `comparison` | two starts side by side |
 //! | `rank_map` | the ranks of a job |
+//! | `returned_memory` | memory that goes back between two passes |
 //! | `embedded` | data in a page, so that nothing of it can be taken for markup |
 //! | `page` | the HTML file (`page/`: its markup, style and script) |
 
@@ -30,6 +31,7 @@ mod modules;
 mod page;
 mod pictured_cause;
 mod rank_map;
+mod returned_memory;
 mod start;
 mod timeline;
 mod waits;

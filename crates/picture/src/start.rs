@@ -11,6 +11,7 @@ use crate::directories::DirectoryCounts;
 use crate::libraries::LibraryCounts;
 use crate::modules::ModuleCounts;
 use crate::pictured_cause::{COUNT, FAULTS};
+use crate::returned_memory::give_back;
 use crate::timeline::{Timeline, TimelineCounts};
 use crate::waits::{self, PicturedWait};
 
@@ -99,10 +100,12 @@ impl PicturedStart {
         options: &ExplainOptions,
     ) -> PicturedStart {
         // One after the other: each goes through all calls with memory of its own.
+        give_back();
         let waits = match findings.predicted_wait {
             Some(_) => waits::of(recording, options),
             None => Vec::new(),
         };
+        give_back();
         let views = Views::of(recording, options);
         PicturedStart {
             label: label.to_owned(),
@@ -147,6 +150,7 @@ impl Views {
         let start = RecordedStart::of(recording, &options.below, None);
         let prediction = options.model.predict(&start);
         drop(start);
+        give_back();
         let mut causes = [CallUse::default(); COUNT];
         causes[FAULTS].wait = prediction.of_faults().one_rank;
         let mut timeline = TimelineCounts::new(recording);

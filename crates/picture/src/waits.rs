@@ -8,6 +8,7 @@ use recording::Recording;
 use serde::Serialize;
 
 use crate::pictured_cause::{self, FAULTS};
+use crate::returned_memory::give_back;
 
 /// Steps of a start that a page gets. More of them are joined, whose error the tests hold.
 const MOST_STEPS: usize = 1_000;
@@ -58,6 +59,7 @@ pub(crate) fn of(recording: &Recording, options: &ExplainOptions) -> Vec<Picture
     let models = others.map(|profile| CostModel { profile, ..model.clone() });
     let all = std::iter::once(model.clone()).chain(models);
     all.map(|model| {
+        give_back();
         let outline = model.outline(&start, MOST_STEPS, FAULTS, cause);
         PicturedWait::of(&model, outline)
     })
