@@ -88,15 +88,19 @@ impl ReadAheadList {
         let started_ns = started.saturating_add(header.started_nanos.into());
         let mut list = ReadAheadList::default();
         let mut known: HashMap<PathId, Option<usize>> = HashMap::new();
+        // A file may have several names: /lib is a symbolic link.
+        let mut by_inode: HashMap<(u64, u64), usize> = HashMap::new();
         for DataRun { path, range, .. } in data::runs(recording) {
             let number = known.entry(path).or_insert_with(|| {
                 let name = Path::new(OsStr::from_bytes(recording.path(path)));
                 let file = ReadAheadFile::of(name).ok()?;
                 let is_input = name.is_absolute() && file.mtime_ns < started_ns;
-                (is_input && is_wanted(name)).then(|| {
+                (is_input && is_wanted(name)).then_some(())?;
+                let found = name.metadata().ok()?;
+                Some(*by_inode.entry((found.dev(), found.ino())).or_insert_with(|| {
                     list.files.push(file);
                     list.files.len() - 1
-                })
+                }))
             });
             let Some(file) = *number else { continue };
             let end = range.end().min(list.files[file].bytes);

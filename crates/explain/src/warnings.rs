@@ -206,8 +206,9 @@ fn describe(blind: &Blind) -> (WarningKind, &'static str, Option<ProcessId>) {
         ),
         Blind::FaultsUnseen { process, .. } => (
             WarningKind::FaultsUnseen,
-            "maps much of its files, and the kernel refused to tell what of them is touched \
-             (perf_event_open(2)): data that is read by page faults is not counted",
+            "maps much of its files, and the kernel refused to tell when what of them is touched \
+             (perf_event_open(2)): what it has of them in memory in the end is counted, in the \
+             order of the files",
             Some(*process),
         ),
         Blind::FaultsLost { .. } => (

@@ -24,7 +24,8 @@ impl Touch {
     /// What one fault may have made usable of a file that is in the page cache: the kernel maps
     /// what it has of the 64 KiB around the fault that are aligned in memory (mm/memory.c,
     /// `do_fault_around`; `fault_around_bytes` is 65,536 unless somebody changed it in debugfs),
-    /// and touches of that are not seen any more. The recorder tells of each such part once.
+    /// and touches of that are not seen any more; where it has the file in larger folios, all of
+    /// one, which is told of too if the start went through the file. Each part is told of once.
     pub const AROUND: u64 = 64 << 10;
 }
 

@@ -184,7 +184,8 @@ pub enum Blind {
         /// What was asked for, and the answer.
         error: String,
     },
-    /// Page faults could not be watched: what is touched through mappings is not known.
+    /// Page faults could not be watched: of what is touched through mappings it is only known what
+    /// is still mapped in the end, and not in which order it was touched.
     FaultsUnseen {
         /// Of which process, and of those after it that need the same.
         process: ProcessId,

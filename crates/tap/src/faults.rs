@@ -6,7 +6,7 @@
 //! inherited by every child of a fork, which all of them pay for.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::Ordering;
 
 use perf_event_open_sys::bindings::{
@@ -45,8 +45,8 @@ impl FaultRing {
     /// kernel.perf_event_mlock_kb for each processor, and then against RLIMIT_MEMLOCK: where it is
     /// refused, a smaller ring is tried, down to a page.
     ///
-    /// The calling thread gets SIGIO each time that a quarter of the ring is written: a handler
-    /// must be there ([`hear_of_faults`]).
+    /// It is ready to be read (poll(2)) each time that a quarter of it is written. A signal for that
+    /// would cost every fault an interrupt of its own: it is not asked for.
     ///
     /// # Errors
     /// Those of perf_event_open(2) and of mmap(2), the kernel's refusals among them.
@@ -54,11 +54,10 @@ impl FaultRing {
         let page = rustix::param::page_size();
         let mut bytes = bytes;
         loop {
-            // The event knows how full its ring has to be for a signal, and is made anew with it.
+            // The event knows how full its ring has to be to be ready, and is made anew with it.
             let event = open_event(tid, bytes)?;
             match SharedMapping::new(event.as_fd(), 0, page + bytes, true) {
                 Ok(ring) => {
-                    tell_this_thread(&event)?;
                     return Ok(FaultRing { event, ring, bytes: bytes as u64, lost: 0, next: None });
                 }
                 Err(error) if bytes <= page => return Err(error),
@@ -114,6 +113,12 @@ impl FaultRing {
     }
 }
 
+impl AsFd for FaultRing {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.event.as_fd()
+    }
+}
+
 impl std::fmt::Debug for FaultRing {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("FaultRing").field("event", &self.event).field("bytes", &self.bytes).finish()
@@ -147,7 +152,7 @@ fn open_event(tid: i32, bytes: usize) -> io::Result<OwnedFd> {
     }
 }
 
-/// Has the calling thread's waits end with EINTR when a ring fills, and nothing else happen.
+/// Has waits end with EINTR where SIGIO comes to a thread, and nothing else happen.
 pub fn hear_of_faults() {
     extern "C" fn nothing(_: libc::c_int) {}
     // SAFETY: the action is whole, its handler does nothing, and without SA_RESTART waits end.
@@ -158,20 +163,6 @@ pub fn hear_of_faults() {
     }
 }
 
-/// Has SIGIO sent to this thread when the event's ring fills (fcntl(2), F_SETOWN_EX).
-fn tell_this_thread(event: &OwnedFd) -> io::Result<()> {
-    /// `F_OWNER_TID`, and the structure that it is in (asm-generic/fcntl.h).
-    const F_SETOWN_EX: i32 = 15;
-    let owner: [i32; 2] = [0, rustix::thread::gettid().as_raw_nonzero().get()];
-    let fd = event.as_raw_fd();
-    // SAFETY: F_SETOWN_EX reads two ints; F_SETFL takes a number.
-    let done = unsafe {
-        libc::fcntl(fd, F_SETOWN_EX, owner.as_ptr()) == 0
-            && libc::fcntl(fd, libc::F_SETFL, libc::O_ASYNC | libc::O_RDONLY) == 0
-    };
-    if done { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -179,7 +170,6 @@ mod tests {
     #[test]
     fn every_page_that_another_thread_touches_first_is_told_with_its_address() {
         use std::sync::mpsc::channel;
-        hear_of_faults();
         let page = rustix::param::page_size();
         let ((here, there), (go, gone)) = (channel(), channel());
         let toucher = std::thread::spawn(move || {

@@ -20,6 +20,8 @@
 //! | `directory_names` | what descriptors stand for, where nobody sees them closed |
 //! | `unwatched_reads` | what can be said of reads that do not stop |
 //! | `faults` | page faults of processes that map much of a file |
+//! | `fault_alarm` | a thread that ends the tracer's wait where page faults are to be taken in |
+//! | `present` | which pages of a process are there |
 //! | `program` | what a process becomes at an exec |
 //! | `call_tap` | calls that an eBPF program reports, where it is allowed |
 //! | `inject`, `clock` | delays after calls |
@@ -44,6 +46,7 @@ mod decode;
 mod directory_names;
 mod effects;
 mod ending;
+mod fault_alarm;
 mod faults;
 mod files;
 mod filter;
@@ -56,6 +59,7 @@ mod mounts;
 mod mpi_init;
 mod observer;
 mod observers;
+mod present;
 mod program;
 mod ptrace;
 mod reader;

@@ -5,6 +5,7 @@ use recording::{PathId, Phase};
 
 use crate::faults::MappedFile;
 use crate::mpi_init::Breakpoints;
+use crate::present::PresentPages;
 use crate::spans::Spans;
 
 /// A mapped range of instructions.
@@ -22,6 +23,11 @@ pub(crate) struct AddressSpace {
     code: Spans<MappedCode>,
     /// Where files are mapped, once page faults are watched.
     pub files: Option<Spans<Option<MappedFile>>>,
+    /// Whether the kernel has refused to tell of page faults.
+    pub faults_refused: bool,
+    pub present: PresentPages,
+    /// How many bytes of instructions were mapped, each as often as it was.
+    pub code_bytes: u64,
     pub phase: Phase,
     /// musl's loader is its C library: its instructions do not tell the loader from the
     /// program, so they count as the loader's only until the program begins.
@@ -47,12 +53,23 @@ impl AddressSpace {
     pub fn new(has_loader: bool, loader_is_libc: bool) -> AddressSpace {
         let phase = if has_loader { Phase::Loading } else { Phase::Running };
         let (code, breakpoints) = (Spans::default(), Breakpoints::default());
-        AddressSpace { code, files: None, phase, loader_is_libc, breakpoints }
+        #[rustfmt::skip]
+        let space = AddressSpace {
+            code, phase, loader_is_libc, breakpoints,
+            files: None, faults_refused: false, present: PresentPages::default(), code_bytes: 0,
+        };
+        space
     }
 
     /// Adds a mapping, in the place of what it covers.
     pub fn map(&mut self, start: u64, length: u64, file: Option<PathId>, loader: bool) {
         self.code.put(start, length, MappedCode { file, loader });
+        self.code_bytes = self.code_bytes.saturating_add(length);
+    }
+
+    /// Which file's instructions are at an address.
+    pub fn code_of(&self, address: u64) -> Option<PathId> {
+        self.code.at(address).and_then(|code| code.file)
     }
 
     /// Where an instruction lies. The first one outside the loader begins the program.

@@ -41,9 +41,15 @@ impl<T: Copy> Spans<T> {
         self.0.splice(first..last.max(first), put);
     }
 
+    /// The range that an address lies in: where it begins and ends, and what is known of it.
+    pub fn around(&self, address: u64) -> Option<(u64, u64, T)> {
+        let at = self.0.partition_point(|span| span.end <= address);
+        let span = self.0.get(at).filter(|span| span.start <= address)?;
+        Some((span.start, span.end, span.of))
+    }
+
     /// What is known of an address.
     pub fn at(&self, address: u64) -> Option<T> {
-        let at = self.0.partition_point(|span| span.end <= address);
-        self.0.get(at).filter(|span| span.start <= address).map(|span| span.of)
+        self.around(address).map(|(_, _, of)| of)
     }
 }

@@ -132,6 +132,25 @@ fn a_file_that_has_changed_is_said_by_check_and_stops_no_start() {
 }
 
 #[test]
+fn a_file_that_a_start_reads_by_two_names_is_read_ahead_once() {
+    let scene = Scene::new();
+    let file = scene.at("real/data");
+    std::fs::create_dir(scene.at("real")).unwrap();
+    std::fs::write(&file, vec![1; MIB as usize]).unwrap();
+    std::os::unix::fs::symlink("real", scene.at("link")).unwrap();
+    let ahead = |names: &[&str]| {
+        let words: Vec<&str> = std::iter::once("cat").chain(names.iter().copied()).collect();
+        run(&mut scene.record(&words));
+        let ran = becalm_run(&["--read-ahead", &scene.rec(), "--json"], "exit 0");
+        let about: serde_json::Value = serde_json::from_str(&ran.err()).unwrap();
+        (about["read_ahead"]["files"].clone(), about["read_ahead"]["bytes"].clone())
+    };
+    let once = ahead(&[&file]);
+    assert!(once.1.as_u64() >= Some(MIB), "{once:?}");
+    assert_eq!(ahead(&[&file, &scene.at("link/data")]), once);
+}
+
+#[test]
 fn what_says_nothing_of_data_is_refused() {
     let scene = Scene::new();
     let calm = calm(&scene, &[], "");

@@ -2,7 +2,8 @@
 //!
 //! What a mapping gives is seen by its page faults, each of which stands for the aligned 64 KiB
 //! around it ([`Touch::AROUND`]): bytes touched are an upper bound, by less than 64 KiB for each
-//! place that was touched alone. What a call reads is exact.
+//! place that was touched alone, where the page cache has no larger folios. What a call reads is
+//! exact.
 
 mod positions;
 

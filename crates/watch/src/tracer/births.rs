@@ -139,11 +139,11 @@ impl Tracer {
         let pending = task.pending.as_ref().and_then(|pending| pending.path.as_ref());
         let path = pending.map_or(image_id, |path| path.id);
         let pending_path = pending.map(|path| Rc::clone(&path.bytes));
-        match large && self.page_faults {
-            true => task.watch_faults(&mut self.log),
-            false => task.faults = None,
+        match (large, &mut self.page_faults) {
+            (true, Some(alarm)) => task.watch_faults(&mut self.log, alarm),
+            _ => task.faults = None,
         }
-        let (process, pid) = (task.process, task.group);
+        let (process, pid, is_watched) = (task.process, task.group, task.faults.is_some());
         let executed =
             Executed { image: &image, bias: program.bias, argv: &program.argv, cwd: &cwd, wide };
         let waited_for = self.observers.executed(&Stopped { pid, tid }, &executed);
@@ -160,7 +160,7 @@ impl Tracer {
             let path = String::from_utf8_lossy(&image).into_owned();
             self.log.blind(Blind::Setuid { process, path });
         }
-        if waited_for { self.watch_exit(thread, pid) } else { Ok(()) }
+        if waited_for || is_watched { self.watch_exit(thread, pid) } else { Ok(()) }
     }
 
     /// The stop before a process's end, asked for where its largest resident set is hidden, or by
@@ -168,6 +168,7 @@ impl Tracer {
     pub(super) fn at_exit(&mut self, thread: &StoppedThread) -> Result<Next, TraceError> {
         let tid = thread.tid();
         let group = self.table.group_of(tid);
+        self.take_faults_at_exit(tid);
         if let Some(process) = self.table.process_mut(group) {
             let peak = ProcessStatus::of(tid).and_then(|status| status.number("VmHWM"));
             process.peak = peak.map(|kib| ByteUnits(kib * 1024));
@@ -271,7 +272,7 @@ impl Tracer {
         thread: &StoppedThread,
     ) -> Result<(), TraceError> {
         let Some(task) = self.table.task_mut(thread.tid()) else { return Ok(()) };
-        match std::mem::take(&mut task.inherits_exit_watch) {
+        match std::mem::take(&mut task.inherits_exit_watch) && task.faults.is_none() {
             true => thread.set_options(self.reader.options),
             false => Ok(()),
         }

@@ -41,8 +41,7 @@ impl Tracer {
                 if let Some(next) = answered {
                     return Ok(next);
                 }
-                if self.page_faults && faults::maps_much(&entry) {
-                    self.watch_faults(thread.tid());
+                if self.begins_to_map(thread, faults::maps_much(&entry))? {
                     // Recorded even where other mappings are not: how much of a file there is.
                     entry.shape.recorded = true;
                 }
@@ -83,7 +82,10 @@ impl Tracer {
                 self.observers.told(&self.table, tid, entry.args[0]);
                 return Ok(());
             }
-            Special::Exec => self.observers.executes(&self.table, &mut self.log, tid),
+            Special::Exec => {
+                self.take_last_faults(tid);
+                self.observers.executes(&self.table, &mut self.log, tid);
+            }
             _ => {}
         }
         if !entry.shape.recorded && only_entry_matters(entry.shape.special) {

@@ -15,6 +15,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::stop_the_world::StoppedWorld;
 use super::{Tracer, TracerParts};
 use crate::attach::{family, standing};
+use crate::fault_alarm::FaultAlarm;
 use crate::observer::{Executed, Stopped};
 use crate::ptrace::{self, CallSource, PtraceStop, StoppedThread, SyscallInfo, TraceError};
 use crate::ptrace::{Waited, wait};
@@ -50,7 +51,8 @@ impl Tracer {
         #[rustfmt::skip]
         let tracer = Tracer {
             table, log, reader, observers, tap, injector, binder, messages, early, world, looked, main,
-            joining: None, main_ended: false, start, letting_go: false, page_faults,
+            joining: None, main_ended: false, start, letting_go: false,
+            page_faults: page_faults.then(FaultAlarm::default),
         };
         tracer
     }

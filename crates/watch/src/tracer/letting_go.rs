@@ -61,6 +61,7 @@ impl Tracer {
             unwatched.files.has_read(self.main);
         }
         self.take_all_faults();
+        self.take_all_unseen();
         self.letting_go = true;
         if why.why == recording::LetGoReason::Asked {
             std::thread::sleep(GROUP);

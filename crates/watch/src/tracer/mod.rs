@@ -39,7 +39,7 @@ use crate::reader::CallReader;
 use crate::start_watch::StartWatch;
 use crate::table::ProcessTable;
 use crate::task::Task;
-use crate::{clock, signals};
+use crate::{clock, fault_alarm, signals};
 use stop_the_world::StoppedWorld;
 
 /// Threads further down the kernel's list must get their turn when the first one stops
@@ -90,7 +90,7 @@ pub(crate) struct Tracer {
     start: Option<StartWatch>,
     /// Whether whoever stops is let go of.
     letting_go: bool,
-    page_faults: bool,
+    page_faults: Option<fault_alarm::FaultAlarm>,
 }
 
 /// What becomes of a stopped thread.

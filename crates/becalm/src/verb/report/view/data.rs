@@ -81,27 +81,30 @@ impl DataReport {
     /// The answer as a person reads it.
     pub fn render(&self, columns: usize, rows: usize) -> String {
         let mut text = style::headline(&self.headline(columns), columns);
-        let mut table = Table::new([
-            Column::path("file"),
-            Column::number("read"),
-            Column::number("mapped").spare(),
-            Column::number("touched"),
-            Column::number("requests"),
-            Column::text("order").spare(),
-        ]);
+        // What nothing is known of has no column, as the headline says so: names need the room.
+        let read = (!self.run.metadata_only).then(|| Column::number("read"));
+        let touched = ["touched", "requests"].map(Column::number);
+        let mut table = Table::new(
+            std::iter::once(Column::path("file"))
+                .chain(read)
+                .chain([Column::number("mapped").spare()])
+                .chain(touched.into_iter().filter(|_| self.page_faults))
+                .chain([Column::text("order").spare()]),
+        );
         for file in self.files.iter().take(rows) {
-            let of = |known: Option<String>| known.unwrap_or_else(|| "not watched".to_owned());
-            table.row([
-                file.path.to_string(),
-                of(file.read_bytes.map(bytes)),
-                of(file.mapped_bytes.map(bytes)),
-                of(file.touched_bytes.map(bytes)),
-                of(file.requests.map(count)),
-                match file.order {
-                    DataOrder::Sequential => "sequential".to_owned(),
-                    DataOrder::Scattered => "scattered".to_owned(),
-                },
-            ]);
+            let of = |known: Option<String>| known.unwrap_or_else(|| "-".to_owned());
+            let mut cells = vec![file.path.to_string()];
+            cells.extend((!self.run.metadata_only).then(|| of(file.read_bytes.map(bytes))));
+            cells.push(of(file.mapped_bytes.map(bytes)));
+            if self.page_faults {
+                cells.push(of(file.touched_bytes.map(bytes)));
+                cells.push(of(file.requests.map(count)));
+            }
+            cells.push(match file.order {
+                DataOrder::Sequential => "sequential".to_owned(),
+                DataOrder::Scattered => "scattered".to_owned(),
+            });
+            table.row(cells);
         }
         text.push('\n');
         text.push_str(&table.render(columns));
