@@ -84,18 +84,24 @@ impl Tracer {
                 start.returned(&recorded, pending.path.as_ref().map(|path| &*path.bytes));
             }
         }
-        if let (Special::Wait, Outcome::Returned(child)) = (shape.special, outcome) {
+        self.take_in_reported(event.tid, &pending, outcome, end);
+    }
+
+    /// Takes in what a reported call, which had returned at `end`, changed of its process.
+    fn take_in_reported(&mut self, tid: i32, pending: &PendingCall, outcome: Outcome, end: Nanos) {
+        let special = pending.shape.special;
+        if let (Special::Wait, Outcome::Returned(child)) = (special, outcome) {
             // Its end is watched since that child's birth.
-            self.table.reaped(self.table.group_of(event.tid), child as i32);
+            self.table.reaped(self.table.group_of(tid), child as i32);
         }
-        let Some(task) = self.table.task(event.tid) else { return };
+        let Some(task) = self.table.task(tid) else { return };
         let files = Rc::clone(&task.files);
-        let fd = event.args[0] as i32;
-        if shape.special == Special::Close && files.borrow().is_made_since(fd, start) {
+        let fd = pending.args[0] as i32;
+        if special == Special::Close && files.borrow().is_made_since(fd, pending.start) {
             return;
         }
-        self.take_in_effects(event.tid, &pending, outcome);
-        if let (Special::Open | Special::Dup, Outcome::Returned(fd)) = (shape.special, outcome) {
+        self.take_in_effects(tid, pending, outcome);
+        if let (Special::Open | Special::Dup, Outcome::Returned(fd)) = (special, outcome) {
             files.borrow_mut().made(fd as i32, end);
         }
     }
