@@ -114,7 +114,8 @@ impl CallShapes {
             let Some(number) = mmap.map(Call::number) else { continue };
             match table.stops.binary_search_by_key(&number, |(number, _)| *number) {
                 Err(place) => {
-                    let rule = StopRule::IfMaps { code: false, much: true };
+                    // A process may map much by many libraries, and hardly stop otherwise.
+                    let rule = StopRule::IfMaps { code: true, much: true };
                     table.stops.insert(place, (number, rule));
                 }
                 Ok(place) => {
