@@ -27,6 +27,14 @@ pub fn is_stdout(target: Option<&Path>) -> bool {
     target.is_some_and(|target| target.as_os_str() == STDOUT)
 }
 
+/// That a picture can be written to a file, where nothing but a page is written over.
+///
+/// # Errors
+/// As [`save::check`].
+pub fn check(target: &Path) -> anyhow::Result<()> {
+    save::check(target, "picture", "HTML page", &[b"<!doctype html", b"<!DOCTYPE html", b"<html"])
+}
+
 /// Writes a picture of the recording in `source` to a file, whole or not at all; or to standard
 /// output.
 ///
@@ -37,6 +45,7 @@ pub fn write(picture: &Picture, target: &Path, source: &Path) -> anyhow::Result<
         let mut out = BufWriter::new(stdout().lock());
         return picture.write(&mut out).and_then(|()| out.flush()).context("standard output");
     }
+    check(target)?;
     Ok(save::whole(target, source, |out| picture.write(out))?)
 }
 
@@ -58,12 +67,17 @@ pub fn of_recordings(
         }
         start
     };
-    match after {
-        None => Picture::of_starts(vec![start("start", file, recording)]),
-        Some((after_file, after)) => Picture::of_two(
-            start("before", file, recording),
-            start("after", after_file, after),
-            Comparison::of(recording, after),
-        ),
+    let Some((after_file, after)) = after else {
+        return Picture::of_starts(vec![start("start", file, recording)]);
+    };
+    let (before, after_it) = (start("before", file, recording), start("after", after_file, after));
+    let note = (before.program() != after_it.program()).then(|| {
+        let (one, other) = (before.program(), after_it.program());
+        format!("These are starts of two programs, {one} and {other}: not of one before and after a change.")
+    });
+    let picture = Picture::of_two(before, after_it, Comparison::of(recording, after));
+    match note {
+        Some(note) => picture.with_note(note),
+        None => picture,
     }
 }

@@ -9,8 +9,8 @@
 //!   `lib/glibc-hwcaps/x86-64-v3/` and its kin the loader looks up each, never the first.
 //! - Neither is one below an entry of a search path in which nothing was found: perl looks for
 //!   `File/Find.pm` in each directory of @INC, and `File/` is where the module is. An entry is a
-//!   directory in which a file was looked for that was found in another. But where the same name
-//!   was looked for in the entry itself, too, the directory below it is an entry of its own:
+//!   directory in which a file was looked for that was found in another. But where most names were
+//!   looked for in the entry itself, too, the directory below it is an entry of its own:
 //!   `PERL5LIB=/x:/x/lib1` looks for `/x/strict.pm`, then for `/x/lib1/strict.pm`.
 //! - Neither is a package that another directory has, where packages are looked for by one of their
 //!   files: R asks for `Matrix/DESCRIPTION` in each of its libraries, and for nothing else there.
@@ -119,27 +119,35 @@ impl<'a> PathEvidence<'a> {
         tried.into_keys().collect()
     }
 
-    /// The directories in which a name was looked for that was missing in a directory above them,
-    /// too, and what lies between the two.
+    /// The directories in which most names were looked for that were missing in a directory above
+    /// them, and what lies between the two. A few are no list's doing: perl looks for `Socket.pm` and
+    /// for `IO/Socket.pm` in each entry. Nor is a directory an entry that was looked up itself and is
+    /// not there.
     fn nested_entries(&self) -> FxHashSet<&'a [u8]> {
-        let mut nested = FxHashSet::default();
+        let mut names: FxHashMap<&[u8], usize> = FxHashMap::default();
+        let mut shared: FxHashMap<(&[u8], &[u8]), usize> = FxHashMap::default();
         let mut looked_for = Vec::new();
         for path in &self.missing {
             let lowest = above(path);
-            let mut upper = above(lowest);
+            *names.entry(lowest).or_default() += 1;
+            let mut upper = if self.missing.contains(lowest) { b"" } else { above(lowest) };
             while !upper.is_empty() {
                 looked_for.clear();
                 looked_for.extend_from_slice(upper);
                 looked_for.push(b'/');
                 looked_for.extend_from_slice(name(path));
                 if self.missing.contains(looked_for.as_slice()) {
-                    let between = std::iter::successors(Some(lowest), |path| Some(above(path)));
-                    nested.extend(between.take_while(|path| *path != upper));
+                    *shared.entry((upper, lowest)).or_default() += 1;
                 }
                 upper = above(upper);
             }
         }
-        nested
+        shared.retain(|(upper, _), shared| *shared * 2 >= names[upper]);
+        let between = |(upper, lowest): (&'a [u8], &'a [u8])| {
+            std::iter::successors(Some(lowest), |path| Some(above(path)))
+                .take_while(move |path| *path != upper)
+        };
+        shared.into_keys().flat_map(between).collect()
     }
 
     /// A path is there, and so is all that leads to it.
@@ -274,6 +282,9 @@ mod tests {
         }
         assert_eq!(cut(&list, "/x/File/Find.pm"), "/x/File");
         assert_eq!(cut(&list, "/x/lib1/File/Find.pm"), "/x/lib1/File", "as below any entry");
+        let of_package = [("/x/Socket.pm", true), ("/x/Carp.pm", true), ("/x/IO/Socket.pm", true)];
+        let of_package = [&list[..], &[("/usr/perl/Socket.pm", false)], &of_package].concat();
+        assert_eq!(cut(&of_package, "/x/IO/Handle.pm"), "/x/IO", "one name is no list");
         let absent = [&list[..], &[("/x/lib1", true)]].concat();
         assert_eq!(cut(&absent, "/x/lib1/Moose.pm"), "/x/lib1", "looked up itself");
     }

@@ -92,6 +92,11 @@ impl PicturedStorm {
 }
 
 impl PicturedStart {
+    /// The program that was started.
+    pub fn program(&self) -> &str {
+        &self.program
+    }
+
     /// A start that is called `label`, of what was found in its recording.
     pub fn of(
         label: &str,

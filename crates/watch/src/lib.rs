@@ -162,6 +162,9 @@ pub enum RecorderError {
         /// Its name, in brackets.
         name: String,
     },
+    /// What /proc tells of processes would be told of others.
+    #[error("{OTHER_PROC}")]
+    OtherProc,
     /// ptrace is refused.
     #[error("ptrace is refused ({error}): {reason}; `becalm doctor` says more")]
     Forbidden {
@@ -188,6 +191,10 @@ pub enum RecorderError {
         how: String,
     },
 }
+
+/// That /proc is another PID namespace's, and what to do.
+pub(crate) const OTHER_PROC: &str = "/proc is another PID namespace's, where process ids name other processes: mount this \
+     one's own there (unshare --mount-proc; mount -t proc proc /proc), or start becalm outside of the namespace";
 
 impl RecorderError {
     /// The exit status of becalm for it.

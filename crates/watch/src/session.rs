@@ -74,6 +74,9 @@ pub(crate) fn start(
     options: &RecorderOptions,
     instruments: Instruments,
 ) -> Result<Session, RecorderError> {
+    if proc::is_of_other_namespace() {
+        return Err(RecorderError::OtherProc);
+    }
     let around = host::surroundings();
     let lets_go = Until::let_go(&instruments.until);
     let (from, to) = pipe()?;

@@ -161,6 +161,17 @@ fn a_hangup_reaches_a_command_in_a_pid_namespace_that_its_session_is_outside_of(
 }
 
 #[test]
+fn in_a_pid_namespace_with_the_proc_of_another_nothing_is_recorded_of_strangers() {
+    let scene = Scene::new();
+    let mut unshare = Command::new("unshare");
+    unshare.args(["--pid", "--fork"]);
+    let ran = run(&mut running(unshare, &scene.record(&["true"])));
+    assert_eq!(ran.code(), 125);
+    assert!(ran.err().contains("another PID namespace's"), "{}", ran.err());
+    assert_eq!(ran.err().lines().count(), 1);
+}
+
+#[test]
 fn a_command_that_a_signal_ends_is_recorded_to_its_end() {
     let scene = Scene::new();
     let mut live = Live::start(&mut scene.record(&["sh", "-c", "echo ready; read line"]));

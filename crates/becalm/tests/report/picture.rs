@@ -9,7 +9,7 @@ use std::process::Command;
 
 use recording::{Outcome, Recording};
 use serde_json::Value;
-use testkit::Scene;
+use testkit::{Scene, run};
 
 use crate::BECALM;
 use crate::sample::*;
@@ -191,6 +191,25 @@ fn two_recordings_are_shown_side_by_side() {
 }
 
 #[test]
+fn nothing_but_a_page_is_written_over() {
+    let scene = Scene::new();
+    assert_eq!(run(&mut scene.record(&["true"])).code(), 0);
+    let (rec, other) = (scene.rec(), scene.at("other.becalm"));
+    fs::copy(&rec, &other).unwrap();
+    let before = fs::read(&other).unwrap();
+    for verb in ["report", "scale"] {
+        let ran = becalm([verb, &rec, "--vs", &other, "--html", &other]);
+        assert_eq!(ran.status.code(), Some(1), "{}", stderr(&ran));
+        assert!(stderr(&ran).contains("is no HTML page"), "{}", stderr(&ran));
+        assert_eq!(fs::read(&other).unwrap(), before);
+    }
+    let page = scene.at("page.html");
+    for _ in 0..2 {
+        assert!(becalm(["report", &rec, "--html", &page]).status.success(), "its own, again");
+    }
+}
+
+#[test]
 fn the_ranks_of_a_job_are_a_map() {
     let directory = tempfile::tempdir().unwrap();
     let mut mpirun = Command::new("mpirun");
@@ -227,10 +246,11 @@ fn check_writes_the_picture_of_what_it_answers_and_passes_the_status_on() {
     assert_eq!(start["predicted_wait"], answer["predicted_wait"]);
     assert!(drawn(&page).contains(answer["headline"].as_str().unwrap()));
 
-    let words = ["check", "--html", "none/start.html", "--", "sh", "-c", "exit 7"];
+    let words = ["check", "--html", "none/start.html", "--", "touch", "ran"];
     let ran = Command::new(BECALM).current_dir(scene.directory()).args(words).output().unwrap();
-    assert_eq!(ran.status.code(), Some(7), "the command's own, whatever becomes of the picture");
+    assert_eq!(ran.status.code(), Some(125), "known before the command runs");
     assert!(stderr(&ran).contains("none/start.html"), "{}", stderr(&ran));
+    assert!(!scene.path("ran").exists());
 }
 
 #[test]

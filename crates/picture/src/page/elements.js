@@ -77,10 +77,14 @@ function choice(label, options, chosen, choose) {
   } }, text));
   return el('div', { class: 'controls', role: 'group', 'aria-label': label }, buttons);
 }
-// Draws again where there is another width.
+// Draws where a node has its place, and again where there is another width.
+const undrawn = [];
 function drawnTo(node, draw) {
   let width = 0;
-  new ResizeObserver(() => {
-    if (node.clientWidth && node.clientWidth !== width) { width = node.clientWidth; requestAnimationFrame(() => draw(width)); }
-  }).observe(node);
+  const fit = () => {
+    if (node.clientWidth && node.clientWidth !== width) { width = node.clientWidth; draw(width); }
+  };
+  undrawn.push(fit);
+  new ResizeObserver(() => requestAnimationFrame(fit)).observe(node);
 }
+const drawPlaced = () => undrawn.splice(0).forEach((fit) => fit());

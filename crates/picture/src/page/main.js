@@ -11,6 +11,7 @@ function drawPage(data) {
   if (data.ranks) {
     document.title = `ranks: ${data.ranks.headline} - becalm`;
     page.replaceChildren(...ranksView(data.ranks).flat(), foot);
+    drawPlaced();
     return;
   }
   const head = el('div'), body = el('div'), isTwo = data.starts.length > 1;
@@ -18,11 +19,13 @@ function drawPage(data) {
     document.title = `${start.verdict}: ${start.program} - becalm`;
     head.replaceChildren(heading(data, start));
     body.replaceChildren(...startView(data, start).filter(Boolean));
+    if (body.isConnected) drawPlaced();
   };
   const chosen = isTwo && el('div', null, headingOfTwo(data.starts), data.note && el('p', { id: 'note' }, data.note), comparison(data),
     el('h2', null, 'One of them'), choice('Which start is shown', data.starts.map((start, at) => [String(at), start.label]), '0', (at) => show(data.starts[Number(at)])));
   show(data.starts[0]);
   page.replaceChildren(...[chosen, head, body, foot].filter(Boolean));
+  drawPlaced();
 }
 try {
   drawPage(JSON.parse(document.getElementById('data').textContent));

@@ -2,22 +2,34 @@
 function waitsView(data, start) {
   const waits = start.waits;
   if (waits.length === 0) return section('waits', 'The wait by filesystem', null, el('p', null, 'The recording does not tell what is waited for.'));
-  let wait = waits[0], speeds = speedsOf(wait), job = jobOf(wait);
+  let wait = waits[0], speeds = speedsOf(wait), job = jobOf(wait), latency = 0;
   const host = el('div'), results = el('div', { 'aria-live': 'polite' });
   const node = section('waits', 'The wait by filesystem',
     'What this start waits for the shared filesystem, by the model of becalm scale: RPCs times latency, bytes over bandwidth, and one queue for all ranks. Move what your site has. What a client caches stays as the chosen filesystem does it.',
     host, results);
   const noLimit = (value, limit) => value >= limit;
   const sliders = () => {
+    // Each is chosen by itself, but none is answered sooner than the server is done with it.
+    latency = speeds.trip + speeds.service;
+    const labels = [];
+    const settle = () => {
+      speeds.trip = Math.max(latency - speeds.service, 0);
+      labels.forEach((label) => label());
+    };
     // Logarithmic: from, to, value, text, change.
     const slider = (label, from, to, value, text, set) => {
       const output = el('output', null, text(value));
+      let chosen = value;
+      labels.push(() => {
+        output.textContent = text(chosen);
+        input.setAttribute('aria-valuetext', text(chosen));
+      });
       const at = (value) => Math.log(Math.min(Math.max(value, from), to) / from) / Math.log(to / from) * 1000;
       const input = el('input', { type: 'range', min: 0, max: 1000, step: 1, value: at(value), 'aria-valuetext': text(value), oninput: () => {
         const given = Number(input.value), now = given >= 1000 ? to : from * (to / from) ** (given / 1000);
+        chosen = now;
         set(now);
-        output.textContent = text(now);
-        input.setAttribute('aria-valuetext', text(now));
+        settle();
         later();
       } });
       return el('label', null, label, output, input);
@@ -25,14 +37,9 @@ function waitsView(data, start) {
     const MOST_OPS = 1e7, MOST_BANDWIDTH = 1e12;
     const whole = (value) => Math.max(1, Math.round(Number(value.toPrecision(2))));
     return el('div', { class: 'sliders' },
-      slider('Metadata latency', 1e3, 2e7, speeds.trip + speeds.service, (value) => seconds(value / 1e9), (value) => {
-        const latency = Math.max(Math.round(value), speeds.service);
-        speeds.trip = latency - speeds.service;
-      }),
+      slider('Metadata latency', 1e3, 2e7, speeds.trip + speeds.service, (value) => seconds(Math.max(value, speeds.service) / 1e9), (value) => { latency = Math.round(value); }),
       slider('MDS ops/s', 1e3, MOST_OPS, speeds.service ? 1e9 / speeds.service : MOST_OPS, (value) => noLimit(value, MOST_OPS) ? 'no limit' : count(whole(value)), (value) => {
-        const latency = speeds.trip + speeds.service;
-        speeds.service = noLimit(value, MOST_OPS) ? 0 : Math.min(Math.round(1e9 / whole(value)), latency);
-        speeds.trip = latency - speeds.service;
+        speeds.service = noLimit(value, MOST_OPS) ? 0 : Math.round(1e9 / whole(value));
       }),
       slider('Bandwidth', 1e7, MOST_BANDWIDTH, speeds.bandwidth || MOST_BANDWIDTH, (value) => noLimit(value, MOST_BANDWIDTH) ? 'no limit' : `${bytes(value)}/s`, (value) => {
         speeds.bandwidth = noLimit(value, MOST_BANDWIDTH) ? null : Number(value.toPrecision(2));
@@ -62,7 +69,8 @@ function waitsView(data, start) {
       el('div', { class: 'figures' }, figure(seconds(one), `1 rank waits on ${wait.profile}`),
         figure(seconds(all), `${counted(job.ranks, 'rank waits', 'ranks wait')} on ${counted(nodesOf(job), 'node', 'nodes')}`)),
       el('div', { class: 'stack', role: 'group', 'aria-label': 'What 1 rank waits for, by cause' }, parts.map(part)),
-      legend(data, parts.map(([, cause]) => cause)), others(one, all));
+      legend(data, parts.map(([, cause]) => cause)), others(one, all),
+      ...(wait.job && job.ranks !== wait.ranks ? [el('p', { class: 'quiet small' }, `While ranks wait, clients forget names and ask again: counted here as for ${count(wait.ranks)} ranks. For another number: becalm scale --ranks ${job.ranks}.`)] : []));
   };
   // Every filesystem at its own speeds, for the job that is chosen.
   const known = new Map();

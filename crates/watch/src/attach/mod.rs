@@ -82,6 +82,9 @@ const HELD: [i32; 4] = [libc::SIGCHLD, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTT
 /// # Errors
 /// [`AttachError`]: then none is watched, and `file` is as it was.
 pub fn attach(file: File, options: &AttachOptions) -> Result<Watched, AttachError> {
+    if proc::is_of_other_namespace() {
+        return Err(AttachError::OtherProc);
+    }
     let asked = ASK.into_iter().filter(|signal| Disposition::of(*signal) != Disposition::IGNORED);
     let asked: Vec<i32> = asked.collect();
     let before = signals::block(&signals::set(asked.iter().copied().chain(HELD)));

@@ -17,6 +17,9 @@ pub enum AttachError {
         /// Why, and what to do.
         why: String,
     },
+    /// What /proc tells of processes would be told of others.
+    #[error("{}", crate::OTHER_PROC)]
+    OtherProc,
     /// The recording cannot be written.
     #[error("cannot write the recording: {0}")]
     CannotWrite(io::Error),

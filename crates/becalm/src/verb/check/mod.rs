@@ -83,6 +83,9 @@ pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
     let model = args.cost.model(profile)?;
     let other_models = args.cost.other_models(profile)?;
     let below = args.cost.below_here()?;
+    if let Some(target) = &args.html {
+        pictured::check(target).map_err(Failure::of_command)?;
+    }
     let enter = || match &place {
         Some(place) => Ok(Some((place, rehearsed::enter(place)?))),
         None => Ok(None),

@@ -203,7 +203,8 @@ fn line(name: &str, text: &OsStr) -> Result<CommandLine, Failure> {
 /// Fails if a file that is read or written later cannot be.
 fn check_files(args: &ProveArgs) -> anyhow::Result<()> {
     launch::check_input(&args.input).with_context(|| name(&args.input))?;
-    let exports = [&args.export_json, &args.export_csv, &args.export_markdown, &args.html];
+    args.html.as_deref().map_or(Ok(()), pictured::check)?;
+    let exports = [&args.export_json, &args.export_csv, &args.export_markdown];
     for target in exports.into_iter().flatten() {
         check_target(target).with_context(|| name(target))?;
     }

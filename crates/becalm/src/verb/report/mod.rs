@@ -53,8 +53,8 @@ pub struct ReportArgs {
     #[arg(long, value_name = "DIR", value_parser = below::directory())]
     below: Option<NamedDirectory>,
     /// Write a picture of all of it, too: one HTML file that needs no network (`-`: to standard
-    /// output, alone)
-    #[arg(long, value_name = "FILE", conflicts_with = "by")]
+    /// output, alone). Of a directory: becalm scale --below
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["by", "below"])]
     html: Option<PathBuf>,
     /// A recording of the same command after a change, for --html
     #[arg(long, value_name = "RECORDING", requires = "html", conflicts_with = "rank")]
@@ -134,7 +134,6 @@ fn write_picture(args: &ReportArgs, recording: &Recording, target: &Path) -> Res
     let after = after.transpose()?;
     let options = explain::ExplainOptions {
         model: cost_options::usual_model()?,
-        below: args.below.as_ref().map(NamedDirectory::names).unwrap_or_default().to_vec(),
         ..explain::ExplainOptions::default()
     };
     let after = after.as_ref().map(|(file, recording)| (*file, recording));
@@ -156,8 +155,11 @@ fn of_data(args: &ReportArgs, recording: &Recording) -> Result<u8, Failure> {
 
 /// How the ranks of a file compare.
 fn over_ranks(args: &ReportArgs) -> Result<u8, Failure> {
+    let file = args.recording.display();
+    if args.vs.is_some() {
+        Err(anyhow!("{file}: has many ranks; --vs compares starts of one"))?;
+    }
     if args.by.is_some() || args.below.is_some() {
-        let file = args.recording.display();
         Err(anyhow!("{file}: has many ranks; say with --rank N whose calls to group"))?;
     }
     let ranks = crate::load::load_ranks(&args.recording)?;

@@ -345,7 +345,6 @@ fn what_is_calm_is_called_calm() {
         &["ls", "-l", "/usr"],
         &["bash", "-c", ":"],
         &["sh", "-c", "cat /etc/passwd | sort | head -1"],
-        &["emacs", "--version"],
         &[PYTHON, "-c", "pass"],
         &["git", "--version"],
         &["gcc", "--version"],

@@ -3,11 +3,8 @@
 mod view;
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
 use clap::ValueEnum;
 use job::ReportingRank;
 use lab::profile::flame::{self, Captions, GraphStack};
@@ -107,7 +104,9 @@ pub fn run(args: &ProfileArgs) -> Result<u8, Failure> {
     let report = args.report.begin()?;
     let files = ProfileFiles::of(args, &report.rank);
     if let Some(files) = &files {
-        check_target(&files.svg).map_err(Failure::of_command)?;
+        // Before the command runs.
+        save::check(&files.svg, "flame graph", "SVG", &[b"<?xml", b"<svg"])
+            .map_err(Failure::of_command)?;
     }
     let allowed = Allowed::here();
     let sampler = files.is_some().then(|| sampler(args, &allowed));
@@ -187,29 +186,6 @@ fn width(starts: Option<StartsOption>) -> StartsWidth {
         Some(StartsOption::Wall) => StartsWidth::Wall,
         Some(StartsOption::Cpu) => StartsWidth::Cpu,
     }
-}
-
-/// Before the command runs: nothing but an SVG is written over, `-o` is easily mistyped.
-fn check_target(target: &Path) -> anyhow::Result<()> {
-    let name =
-        || format!("cannot write the flame graph to {}", term::plain(&target.to_string_lossy()));
-    let Ok(there) = target.metadata() else {
-        let directory = target.parent().filter(|directory| *directory != Path::new(""));
-        let tried = tempfile::tempfile_in(directory.unwrap_or(Path::new(".")));
-        return tried.map(drop).with_context(name);
-    };
-    if there.is_dir() {
-        return Err(anyhow::anyhow!("it is a directory; give a file's name")).with_context(name);
-    }
-    if there.is_file() && there.len() > 0 {
-        let mut start = Vec::new();
-        let file = File::open(target).with_context(name)?;
-        file.take(5).read_to_end(&mut start).with_context(name)?;
-        if !start.starts_with(b"<?xml") && !start.starts_with(b"<svg") {
-            bail!("{}: it exists and is no SVG; choose another name or remove it", name());
-        }
-    }
-    Ok(())
 }
 
 fn write(args: &ProfileArgs, stacks: &[GraphStack], shown: &Profiled) -> anyhow::Result<()> {
