@@ -1,5 +1,5 @@
-//! What `becalm check` advises for page faults is pasted, and the server is asked for the same bytes
-//! in fewer requests.
+//! What `becalm check` advises for page faults is pasted. (Whether a server is then asked less is told
+//! where reader and program do not race: `run read_ahead`.)
 
 use std::fs::File;
 use std::io::Write;
@@ -23,17 +23,6 @@ random.Random(1).shuffle(pages)
 print(sum(data[at] for at in pages))
 ";
 
-/// How many reads of file data a line sends to a rehearsed server.
-#[track_caller]
-fn reads(place: &Place, line: &str) -> u64 {
-    let words = ["rehearse", "--json", "--profile", "nfs", "--writable", &place.directory, "--"];
-    let ran = run(&mut place.command(BECALM, &[&words[..], &["bash", "-c", line]].concat()));
-    assert_eq!(ran.code(), 0, "{line}: {}", ran.err());
-    let told: Value = serde_json::from_slice(&ran.stdout).unwrap();
-    let mut kinds = told["kinds"].as_array().unwrap().iter();
-    kinds.find(|kind| kind["kind"] == "read").unwrap()["rpcs"].as_u64().unwrap()
-}
-
 #[test]
 fn reading_ahead_what_a_start_touches() {
     let place = Place::new();
@@ -43,7 +32,6 @@ fn reading_ahead_what_a_start_touches() {
     data.sync_all().unwrap();
     place.file("touch.py", TOUCH);
     let words = ["/usr/bin/python3", "touch.py"];
-    let plain = words.join(" ");
     let checked =
         run(&mut place.command(BECALM, &[&["check", "--json", "--"], &words[..]].concat()));
     let found: Value = serde_json::from_slice(&checked.stdout).unwrap();
@@ -58,7 +46,4 @@ fn reading_ahead_what_a_start_touches() {
     let told: Value = serde_json::from_str(&told.err()).unwrap();
     let bytes = told["read_ahead"]["bytes"].as_u64().unwrap() as usize;
     assert!((64 * MIB..65 * MIB).contains(&bytes), "{told:#}");
-    let (before, after) = (reads(&place, &plain), reads(&place, launched));
-    // Some are touched before their turn.
-    assert!(after < before, "{before} requests became {after}");
 }

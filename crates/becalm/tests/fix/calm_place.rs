@@ -83,7 +83,7 @@ fn both_refuse(story: &Story, before: &str, options: &str, why: &str) {
 }
 
 /// What the image would hold cannot all be read: the plan says so, and has what else helps, which is
-/// nothing here.
+/// nothing here but for what is advised to be typed (status 0; else 1).
 #[track_caller]
 fn both_do_without(story: &Story, options: &str, why: &str) {
     let was = story.picture();
@@ -91,7 +91,7 @@ fn both_do_without(story: &Story, options: &str, why: &str) {
         let line = format!("becalm fix {apply} --runs=1 {options} -- {}", story.command);
         let ran = story.types(&line);
         let said = ran.out() + &ran.err();
-        assert_eq!(ran.code(), 0, "{line}: {said}");
+        assert!([0, 1].contains(&ran.code()), "{line}: {said}");
         assert!(said.replace('\n', " ").contains(why), "{line}: {said}");
     }
     assert_eq!(story.picture(), was);

@@ -261,7 +261,7 @@ fn a_picture_that_cannot_be_written_is_an_error_and_leaves_nothing() {
     for (target, said) in [
         ("/dev/full", "/dev/full: No space left"),
         ("/none/x.html", "/none/x.html"),
-        (name, "is the recording itself"),
+        (name, "is no HTML page"),
     ] {
         let failed = failure(&becalm(["report", name, "--html", target]));
         assert!(failed.contains(said), "{failed}");
