@@ -4,12 +4,15 @@
 //! file that the calling instruction lies in, whether the program had begun, and the program
 //! that the process ran. Where only the path speaks, the answer is marked as inferred.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Event, Exec, Phase, Recording};
 
 /// Why a call was made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
     /// The dynamic loader, before the program's first instruction.

@@ -3,13 +3,14 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::query::{QueryRow, QueryTable, clean};
 use crate::{Recording, shown};
 
 /// One key of two tables.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct DiffRow {
     /// The key of both rows.
     pub key: String,
@@ -57,7 +58,7 @@ fn pair(sides: [Option<&QueryRow>; 2]) -> DiffRow {
 }
 
 /// A path and how many metadata operations named it in either run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct PathCount {
     /// The path, as text to show.
     pub path: String,

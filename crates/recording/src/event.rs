@@ -1,5 +1,6 @@
 //! One system call.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Call, Kind, Nanos, PathId, ProcessId};
@@ -114,7 +115,7 @@ mod libc_errno {
 }
 
 /// Whether the program had begun when a call was made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// Between exec and the first instruction outside the loader.

@@ -3,12 +3,13 @@
 use std::ffi::OsString;
 
 use crate::{Mount, Name, Nanos};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The first block of a recording: everything that is known before the command runs.
 ///
 /// It is stored as JSON, so that later versions can add fields that older ones skip.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Header {
     /// The becalm that recorded, e.g. `0.1.0`.
     pub becalm: String,
@@ -59,7 +60,7 @@ pub struct Header {
 }
 
 /// What ran already when its recording began.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct JoinedRun {
     /// The processes that were asked for; all below them are recorded, too.
     pub pids: Vec<u32>,

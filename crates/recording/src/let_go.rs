@@ -1,11 +1,12 @@
 //! A recording that ends before its program does: it was watched for its start alone.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Nanos;
 
 /// When a program was let go of, and why.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LetGo {
     /// When, counted from the recording's start.
     pub at: Nanos,
@@ -14,7 +15,7 @@ pub struct LetGo {
 }
 
 /// What ended the watching.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LetGoReason {
     /// MPI_Init had returned from every process that has one.

@@ -29,7 +29,7 @@
 //! | `lineage` | what processes have from those above them, and who is below whom |
 //! | `query` | tables: calls by cause, prefix, process, system call, library, module |
 //! | `diff` | what changed between two runs |
-//! | `export` | JSON lines, strace's text, Chrome's trace, folded stacks, CSV |
+//! | `export` | JSON lines, strace's text, traces of Chrome and Perfetto, stacks, CSV, Parquet |
 
 mod access;
 mod attributor;

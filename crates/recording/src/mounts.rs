@@ -6,13 +6,14 @@
 
 use std::collections::HashMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::header::is_below;
 use crate::{Blind, Event, Nanos, Outcome, Process, ProcessId, Recording, shown};
 
 /// One mount, from `/proc/PID/mountinfo` (proc_pid_mountinfo(5)).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Mount {
     /// Where it is mounted.
     pub point: String,

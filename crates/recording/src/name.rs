@@ -6,12 +6,14 @@ use std::fmt;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A path, or a word of a command: any bytes. As JSON it is the text that [`shown`] gives, which
 /// reads back as the same bytes.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Name(Vec<u8>);
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema)]
+#[schemars(transparent)]
+pub struct Name(#[schemars(with = "String")] Vec<u8>);
 
 impl Name {
     /// The name with these bytes.

@@ -1,5 +1,6 @@
 //! One process of a recording.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{ByteUnits, Micros, Nanos, Origin, PathId};
@@ -7,7 +8,18 @@ use crate::{ByteUnits, Micros, Nanos, Origin, PathId};
 /// A process of a recording: its place in the order of their starts. Unlike a pid it is never
 /// used twice.
 #[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+    JsonSchema,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
 )]
 #[serde(transparent)]
 pub struct ProcessId(pub u32);
@@ -37,7 +49,7 @@ pub struct Process {
 }
 
 /// The call that started a process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StartCall {
     /// becalm started it.
@@ -100,7 +112,7 @@ pub struct ProcessEnd {
 }
 
 /// How a process ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ExitStatus {
     /// exit(code).
@@ -134,7 +146,7 @@ pub struct Usage {
 }
 
 /// What an ELF file that was mapped says of its own search: read once, after the run.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MappedElf {
     /// DT_SONAME.
     pub soname: Option<String>,

@@ -1,9 +1,10 @@
 //! Which rank of a parallel job a recording is of.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One rank of one run.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Rank {
     /// Its number, from 0.
     pub rank: u32,

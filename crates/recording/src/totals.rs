@@ -2,12 +2,13 @@
 
 use std::io::Read;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{Blind, ExitStatus, Nanos, ProcessId, Reader, Record, RecordingReadError};
 
 /// The sums over one recording.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Totals {
     /// Metadata operations: what a metadata server would serve.
     pub metadata_ops: u64,

@@ -1,5 +1,6 @@
 //! Which part of which file a call or a page fault was about.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Nanos, PathId, ProcessId};
@@ -30,7 +31,7 @@ impl Touch {
 }
 
 /// A part of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FileRange {
     /// Where it begins: bytes from the file's beginning.
     pub offset: u64,

@@ -1,6 +1,7 @@
 //! The records of a recording file, and how blocks are framed. docs/recording-format.md is the
 //! same for readers who write their own.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -41,7 +42,18 @@ impl BlockKind {
 
 /// A path of the recording. The empty path is not one.
 #[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+    JsonSchema,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
 )]
 #[serde(transparent)]
 pub struct PathId(pub u32);
@@ -130,7 +142,7 @@ pub enum Record {
 }
 
 /// A blind spot: what happened that the recorder cannot see, or had to change.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Blind {
     /// A process set up io_uring: files it opens through the ring pass no system call.
@@ -213,7 +225,7 @@ impl Blind {
 }
 
 /// The last block: present only where the recording was ended, not cut.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RecordingSummary {
     /// When recording ended.
     pub ended: Nanos,
@@ -230,7 +242,7 @@ pub struct RecordingSummary {
 }
 
 /// What a recording without reads knows of them.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UnwatchedReads {
     /// What the command and those of its descendants that were waited for got from read(2) and its
     /// kin, of files and of all else (`rchar` of proc_pid_io(5)).

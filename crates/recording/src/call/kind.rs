@@ -1,9 +1,12 @@
 //! What a system call asks of a filesystem.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a call asks of a filesystem, as a metadata server would file it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// Opens (or creates) by path.

@@ -7,11 +7,22 @@
 //! | chrome | Trace Event Format: Perfetto, chrome://tracing |
 //! | folded | folded stacks: inferno, flamegraph.pl, speedscope |
 //! | csv | one row a call: spreadsheets, R |
+//! | perfetto | Perfetto's own trace: its user interface, its trace processor |
+//! | speedscope | stacks with what they cost: speedscope |
+//! | parquet | the rows of csv, typed: DuckDB, Arrow, Spark |
 
 pub mod chrome;
+mod columns;
 pub mod csv;
 pub mod folded;
 pub mod jsonl;
+pub mod line;
+pub mod parquet;
+pub mod perfetto;
+mod perfetto_packets;
+mod protobuf;
+pub mod speedscope;
+mod stacks;
 pub mod strace;
 mod symbols;
 mod timeline;
@@ -35,16 +46,25 @@ pub enum ExportFormat {
     Folded,
     /// Comma-separated values.
     Csv,
+    /// Perfetto's trace.
+    Perfetto,
+    /// speedscope's stacks.
+    Speedscope,
+    /// Parquet.
+    Parquet,
 }
 
 impl ExportFormat {
     /// All formats.
-    pub const ALL: [ExportFormat; 5] = [
+    pub const ALL: [ExportFormat; 8] = [
         ExportFormat::Jsonl,
         ExportFormat::Strace,
         ExportFormat::Chrome,
         ExportFormat::Folded,
         ExportFormat::Csv,
+        ExportFormat::Perfetto,
+        ExportFormat::Speedscope,
+        ExportFormat::Parquet,
     ];
 
     /// The name on the command line.
@@ -55,7 +75,15 @@ impl ExportFormat {
             ExportFormat::Chrome => "chrome",
             ExportFormat::Folded => "folded",
             ExportFormat::Csv => "csv",
+            ExportFormat::Perfetto => "perfetto",
+            ExportFormat::Speedscope => "speedscope",
+            ExportFormat::Parquet => "parquet",
         }
+    }
+
+    /// Whether it is no text.
+    pub fn is_binary(self) -> bool {
+        matches!(self, ExportFormat::Perfetto | ExportFormat::Parquet)
     }
 }
 
@@ -67,7 +95,7 @@ impl fmt::Display for ExportFormat {
 
 /// A word that names no format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is not one of jsonl, strace, chrome, folded, csv")]
+#[error("'{0}' is not one of jsonl, strace, chrome, folded, csv, perfetto, speedscope, parquet")]
 pub struct UnknownFormat(pub String);
 
 impl FromStr for ExportFormat {
@@ -138,5 +166,8 @@ pub fn write(
         ExportFormat::Chrome => chrome::write(recording, out, options),
         ExportFormat::Folded => folded::write(recording, out, options),
         ExportFormat::Csv => csv::write(recording, out, options),
+        ExportFormat::Perfetto => perfetto::write(recording, out, options),
+        ExportFormat::Speedscope => speedscope::write(recording, out, options),
+        ExportFormat::Parquet => parquet::write(recording, out, options),
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::ModuleSearch;
@@ -9,7 +10,9 @@ use crate::query::python::{CACHE, is_module_file, is_site_file, split, upwards};
 use crate::{Event, Kind};
 
 /// Why an operation was made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum LookupReason {
     /// Stat of a module's `.py`: the finder sees that it is there, and the loader compares its

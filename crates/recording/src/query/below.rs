@@ -1,5 +1,6 @@
 //! How often something below one directory was asked for.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::clean;
@@ -10,7 +11,7 @@ use crate::{Kind, Recording};
 ///
 /// It answers what people ask of strace's log: `grep /home/me log | grep -c open`. Each number
 /// comes with the part of it that failed (ENOENT, ENOTDIR).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PrefixCounts {
     /// open, openat, creat…
     pub opens: u64,

@@ -9,6 +9,7 @@ mod positions;
 
 use std::collections::{BTreeMap, HashMap};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{FileRange, Kind, Nanos, Outcome, PathId, ProcessId, Recording, Touch};
@@ -45,7 +46,7 @@ pub struct DataAccess {
 }
 
 /// Whether a file's parts were used one after the other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DataOrder {
     /// Most uses begin where the one before them ended, or a little after.

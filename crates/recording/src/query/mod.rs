@@ -22,12 +22,13 @@ mod syscall;
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use below::{PrefixCounts, prefix_counts};
 pub use clean::clean;
 
-pub use process::program_name;
+pub use process::{process_name, program_name};
 pub use syscall::CallCost;
 
 use prefix::PrefixDirectories;
@@ -35,7 +36,7 @@ use prefix::PrefixDirectories;
 use crate::{Attributor, ByteUnits, Cause, Event, Micros, Nanos, ProcessId, Recording};
 
 /// What a table's rows are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum GroupBy {
     /// Why the call was made.
@@ -114,7 +115,7 @@ pub struct CallFilter {
 }
 
 /// The calls of a recording that share one thing.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct QueryRow {
     /// What they share, as text to show: see [`crate::shown`] for how paths are escaped.
     pub key: String,
@@ -148,7 +149,7 @@ pub struct QueryRow {
 }
 
 /// The processes that ran one program, or that one line started.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Programs {
     /// How many processes ran it at some time.
     pub processes: u64,
@@ -165,7 +166,7 @@ pub struct Programs {
 }
 
 /// How the search for one library or module went, over all processes.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct NameSearch {
     /// How many searches were made: one each time a process looked for it. For a module only
     /// those that found it: one that is not there leaves no file that names it.
@@ -179,7 +180,7 @@ pub struct NameSearch {
 }
 
 /// A file that ended a search.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SearchEnd {
     /// The file, as text to show.
     pub path: String,
@@ -191,7 +192,7 @@ pub struct SearchEnd {
 }
 
 /// Rows that add up to a total.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct QueryTable {
     /// What the rows are.
     pub by: GroupBy,

@@ -4,8 +4,10 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::sum::{Groups, Keys, RowOfCall};
 use super::{CallFilter, Programs};
-use crate::{Attributor, Exec, Process, Recording, Role};
+use crate::{Attributor, Exec, Process, Recording, Role, shown};
 
+/// Programs of one process that are named.
+const MOST_NAMES: usize = 3;
 /// What a process is before it has executed anything.
 const BEFORE: &[u8] = b"(before exec)";
 
@@ -51,6 +53,20 @@ pub fn program_name(recording: &Recording, exec: &Exec) -> Vec<u8> {
     match script_name(recording, exec) {
         Some(script) => [image, script].join(&b' '),
         None => image.to_vec(),
+    }
+}
+
+/// What a process ran, one after the other, the last few: `bash → python3`; without an exec, what it
+/// was forked as.
+pub fn process_name(recording: &Recording, process: &Process) -> String {
+    let name = |exec| shown(&program_name(recording, exec));
+    let mut names: Vec<String> = process.execs.iter().map(name).collect();
+    names.dedup();
+    let last = names.split_off(names.len().saturating_sub(MOST_NAMES));
+    match (last.is_empty(), recording.program(process.id, process.started)) {
+        (false, _) => last.join(" → "),
+        (true, Some(exec)) => name(exec),
+        (true, None) => shown(BEFORE),
     }
 }
 

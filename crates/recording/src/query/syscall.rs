@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::sum::{Groups, Keys, RowOfCall};
@@ -73,7 +74,7 @@ impl QueryTable {
 }
 
 /// What the calls of a row took, as strace's columns `% time` and `usecs/call` say it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct CallCost {
     /// Of the time of all calls, in percent.
     pub time_percent: f64,

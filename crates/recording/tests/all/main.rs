@@ -8,6 +8,7 @@ mod diffs;
 mod exports;
 mod format_docs;
 mod hostile;
+mod readers;
 mod round_trip;
 mod strace;
 mod tables;
