@@ -3,6 +3,7 @@
 use std::os::unix::ffi::OsStrExt;
 
 use recording::shown;
+use term::number::count;
 
 use crate::{
     ComputeSource, CostModel, ReadsKnown, RecordedStart, Revalidation, SharedChoice, TimeSpan,
@@ -34,11 +35,11 @@ fn shared(start: &RecordedStart) -> String {
              recorded (--below names the directories that your cluster shares)"
             .to_owned(),
     };
-    let all = start.elsewhere + start.metadata_ops;
+    let all = count(start.elsewhere + start.metadata_ops);
     format!(
         "On the shared filesystem: {roots}; {} of {all} metadata operations were on something \
          else.",
-        start.elsewhere,
+        count(start.elsewhere),
     )
 }
 

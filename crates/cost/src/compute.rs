@@ -7,10 +7,11 @@
 
 use recording::{Event, Nanos, Process, ProcessId, Recording};
 use rustc_hash::FxHashMap;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Where the compute time of a rank comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ComputeSource {
     /// From the recording: the time between calls, at most the CPU time of each process.

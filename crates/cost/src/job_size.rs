@@ -1,9 +1,10 @@
 //! How many ranks start at once, and on how many nodes.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How many ranks start at once, and where.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct JobSize {
     /// Ranks.
     pub ranks: u64,

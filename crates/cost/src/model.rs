@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use recording::Nanos;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::assumptions;
@@ -27,7 +28,7 @@ pub struct CostModel {
 }
 
 /// What a start, or a part of it, waits for the filesystem.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PredictedWait {
     /// Metadata RPCs of one rank, the first on its node.
     pub rpcs: u64,

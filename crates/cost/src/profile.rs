@@ -1,12 +1,13 @@
 //! A shared filesystem, as data: how long its metadata server takes, and what a client caches.
 
 use recording::Nanos;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Bandwidth, ProfileError, TimeSpan};
 
 /// What a shared filesystem is like, seen from one node.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FilesystemProfile {
     /// What it is called: letters, digits, `-`, `_` and `.`.
@@ -34,7 +35,7 @@ pub struct FilesystemProfile {
 /// An RPC takes `round_trip`, plus the wait until the server has served all that came before it,
 /// plus `service`. So `round_trip + service` is the metadata latency, and `1 / service` are the
 /// server's ops/s.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MetadataServer {
     /// The network, both ways. Many operations can be on their way at once.
@@ -44,7 +45,7 @@ pub struct MetadataServer {
 }
 
 /// Reading and writing files.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DataServer {
     /// How long one transfer (of up to 1 MiB) takes before its first byte.
@@ -63,7 +64,7 @@ pub struct DataServer {
 }
 
 /// What a cold server waits for its disk. Many reads can be under way at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ServerDisk {
     /// How long it reads a directory's entries, or a file's inode.
@@ -73,7 +74,7 @@ pub struct ServerDisk {
 }
 
 /// What a client caches, for all processes of its node.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CacheRules {
     /// How long a name that was found, and its file's attributes, are cached (positive dentries).
@@ -87,7 +88,7 @@ pub struct CacheRules {
 }
 
 /// Whether what the node has had takes another RPC.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Revalidation {
     /// Each time.

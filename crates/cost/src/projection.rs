@@ -1,6 +1,7 @@
 //! What a start takes with other numbers of ranks.
 
 use recording::LetGo;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::closed_queue::{self, USUAL};
@@ -10,7 +11,7 @@ use crate::{
 };
 
 /// What a recorded start takes with many ranks. Times are in seconds.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Projection {
     /// What was recorded.
     pub program: String,
@@ -51,7 +52,7 @@ pub struct Projection {
 }
 
 /// What a job of so many ranks takes that start at the same moment.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct JobProjection {
     /// Ranks.
     pub ranks: u64,
@@ -70,7 +71,7 @@ pub struct JobProjection {
 }
 
 /// From where on the metadata server works all the time, and each rank more takes longer.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Saturation {
     /// Ranks.
     pub ranks: f64,

@@ -1,9 +1,12 @@
 //! RPCs: what crosses the network between a node and the servers of a shared filesystem.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a node asks a server for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum RpcKind {
     /// Is there a file of this name, and what is it?

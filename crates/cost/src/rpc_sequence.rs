@@ -3,6 +3,7 @@
 use std::ops::Add;
 
 use recording::Nanos;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::faulted::{FaultedData, Readahead};
@@ -16,7 +17,7 @@ const AT_ONCE: f64 = 1.0 / LOOKS_AT_ONCE as f64;
 pub const LOOKS_AT_ONCE: u64 = 32;
 
 /// The RPCs of one rank, the first on its node.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RpcSummary {
     /// All metadata RPCs.
     pub total: u64,

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use recording::query::clean;
 use recording::{Event, Mount, Recording};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Which paths are on the shared filesystem.
@@ -18,7 +19,7 @@ pub struct SharedDirectories {
 }
 
 /// How the shared directories were chosen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SharedChoice {
     /// By the user.

@@ -3,17 +3,18 @@
 use std::str::FromStr;
 
 use recording::Nanos;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
 /// A span of time, written as `200us`, `0.5ms`, `30s`, `0` or `forever`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
 #[serde(try_from = "String")]
-pub struct TimeSpan(Nanos);
+pub struct TimeSpan(#[schemars(with = "String")] Nanos);
 
 /// Bytes a second, written as `1GB/s` or `800MB/s` (powers of 1000).
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(try_from = "String")]
-pub struct Bandwidth(f64);
+pub struct Bandwidth(#[schemars(with = "String")] f64);
 
 impl TimeSpan {
     /// No time at all.

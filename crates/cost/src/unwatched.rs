@@ -6,13 +6,14 @@
 
 use recording::{Event, Kind, PathId, Recording};
 use rustc_hash::FxHashMap;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What the loader reads of a library before it maps it (glibc's elf/dl-load.c: `struct filebuf`).
 const LIBRARY_HEADER: u64 = 832;
 
 /// How it is known what a start reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReadsKnown {
     /// Reads were watched.

@@ -2,12 +2,13 @@
 
 use explain::{SourcePath, Storm};
 use recording::Name;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::prediction::{CureEffect, CurePrediction};
 
 /// One change that calms a storm.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Cure {
     /// The storm.
     pub storm: Storm,
@@ -38,7 +39,7 @@ impl Cure {
 }
 
 /// What a cure changes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum CureChange {
     /// Files name their libraries by full path; it can be undone.
@@ -150,7 +151,7 @@ impl CureChange {
 }
 
 /// A program and where it is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CommandPath {
     /// The name that is searched for.
     pub command: Name,
@@ -159,7 +160,7 @@ pub struct CommandPath {
 }
 
 /// Who must do it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CureActor {
     /// Who reads it.
@@ -173,7 +174,7 @@ pub enum CureActor {
 }
 
 /// Where to look before anything is changed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CloserLook {
     /// The storm.
     pub storm: Storm,
@@ -184,7 +185,7 @@ pub struct CloserLook {
 }
 
 /// What one might do about a storm, and should not.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct RefusedCure {
     /// The storm.
     pub storm: Storm,

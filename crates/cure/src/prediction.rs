@@ -12,10 +12,11 @@ use std::path::{Path, PathBuf};
 use cost::{CallSet, CostModel, LOOKS_AT_ONCE, PredictedWait, RecordedStart};
 use explain::{ExplainOptions, Findings};
 use recording::Recording;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// What a start does: its counts, and its wait for the filesystem.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct PredictedStart {
     /// Metadata operations.
     pub metadata_ops: u64,
@@ -27,7 +28,7 @@ pub struct PredictedStart {
 }
 
 /// A start before and after cures.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct CurePrediction {
     /// As it was recorded.
     pub before: PredictedStart,

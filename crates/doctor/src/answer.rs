@@ -1,5 +1,6 @@
 //! What the probes found, as a value.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::child::ProbeFailure;
@@ -7,7 +8,7 @@ use crate::host::Host;
 use crate::probe::c_library::Glibc;
 
 /// Everything that was found.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Diagnosis {
     /// `becalm.doctor/1` (docs/schema/becalm.doctor.md).
     pub schema: &'static str,
@@ -29,7 +30,7 @@ pub struct Diagnosis {
 }
 
 /// One probe and its answer.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct MachineProbe {
     /// A short name that stays the same, e.g. `ptrace`.
     pub name: &'static str,
@@ -48,7 +49,7 @@ pub struct MachineProbe {
 }
 
 /// The answer of a probe.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ProbeAnswer {
     /// It was done, and did what it should.
@@ -77,7 +78,7 @@ impl ProbeAnswer {
 }
 
 /// A refusal.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Refusal {
     /// The call that was refused.
     pub call: String,
@@ -90,7 +91,7 @@ pub struct Refusal {
 }
 
 /// What kind of thing refuses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RefusedBy {
     /// A seccomp filter that was there before becalm.
@@ -205,7 +206,7 @@ impl Diagnosis {
     pub(crate) fn new(host: &Host, probes: Vec<MachineProbe>, glibc: Option<Glibc>) -> Diagnosis {
         let is =
             |name, answer| probes.iter().any(|probe| probe.name == name && probe.answer == answer);
-        let backend = if !is("ptrace", ProbeAnswer::Works) {
+        let backend = if !is("ptrace", ProbeAnswer::Works) || !is("own_proc", ProbeAnswer::Works) {
             None
         } else if is("outer_seccomp_filter", ProbeAnswer::Present) {
             // The recorder then sets no filter, which the other one could outrank.

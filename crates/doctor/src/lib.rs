@@ -40,6 +40,7 @@ pub fn examine() -> Diagnosis {
         probe::trace::seccomp_with_privileges(&host),
         probe::outer::tracer(&host),
         probe::outer::filter(&host),
+        probe::outer::proc(),
         probe::namespace::user(&host),
         probe::namespace::mount(&host),
         probe::fuse::device(&host),

@@ -11,7 +11,8 @@ use crate::{ExplainOptions, threshold};
 
 /// The predicted wait of a run, to be taken apart.
 pub(crate) struct RunWait {
-    prediction: Prediction,
+    /// What each call has of it.
+    pub prediction: Prediction,
     /// On other filesystems, by name.
     others: Vec<(String, Prediction)>,
     /// How it was predicted.

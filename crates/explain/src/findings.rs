@@ -2,6 +2,7 @@
 
 use cost::PredictedWait;
 use recording::{Cause, ExitStatus, Micros, Name, Nanos};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::storm::{Storm, StormSource};
@@ -9,7 +10,7 @@ use crate::verdict::StartVerdict;
 use crate::warnings::WarningKind;
 
 /// What one run did on filesystems, which storms are in it, and what they cost.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Findings {
     /// The answer in a word.
     pub verdict: StartVerdict,
@@ -50,7 +51,7 @@ pub struct Findings {
 }
 
 /// All of a run, in numbers.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunTotals {
     /// Metadata operations: path lookups and directory listings, what a metadata server would
     /// serve.
@@ -77,7 +78,7 @@ pub struct RunTotals {
 }
 
 /// One storm.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
     /// Which.
     pub storm: Storm,
@@ -117,7 +118,7 @@ pub struct Finding {
 }
 
 /// How many metadata operations one cause has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CauseCount {
     /// The cause.
     pub cause: Cause,
@@ -128,7 +129,7 @@ pub struct CauseCount {
 }
 
 /// The same with their part of the predicted wait.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CauseWait {
     /// How many.
     #[serde(flatten)]
@@ -138,7 +139,7 @@ pub struct CauseWait {
 }
 
 /// A wait on another filesystem.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OtherWait {
     /// Its profile's name.
     pub profile: String,
@@ -148,7 +149,7 @@ pub struct OtherWait {
 }
 
 /// How a wait is predicted: the filesystem, and who starts on it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WaitModel {
     /// The profile's name.
     pub profile: String,
@@ -175,7 +176,7 @@ pub struct WaitModel {
 }
 
 /// From when on it is a storm.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Threshold {
     /// Seconds of avoidable wait of one rank, at least.
     pub avoidable_wait: f64,
@@ -190,7 +191,7 @@ pub struct Threshold {
 }
 
 /// What the reader must know before believing the numbers.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunWarning {
     /// Which.
     pub kind: WarningKind,

@@ -37,7 +37,7 @@ mod words;
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use ::cost::CostModel;
+use ::cost::{CostModel, Prediction};
 use recording::{ByteUnits, Micros, Name, Nanos, Recording};
 
 pub use findings::{
@@ -91,8 +91,30 @@ impl Default for ExplainOptions {
     }
 }
 
+/// What was found, and what each call has to do with it.
+#[derive(Clone, Debug)]
+pub struct ExplainedCalls {
+    /// What was found.
+    pub findings: Findings,
+    /// Of each storm of the findings, the metadata operations that it claims, by their numbers in
+    /// [`Recording::events`]; page faults are no calls.
+    pub claims: Vec<Vec<u32>>,
+    /// What each call has of the predicted wait.
+    pub prediction: Prediction,
+}
+
 /// Explains a recording.
 pub fn explain(recording: &Recording, options: &ExplainOptions) -> Findings {
+    explained(recording, options, false).findings
+}
+
+/// Explains a recording, and says which calls are behind what was found.
+pub fn explain_calls(recording: &Recording, options: &ExplainOptions) -> ExplainedCalls {
+    explained(recording, options, true)
+}
+
+/// The calls are collected where they are wanted: of a million, they take much.
+fn explained(recording: &Recording, options: &ExplainOptions, calls: bool) -> ExplainedCalls {
     // First, as it takes much that is let go of.
     let wait = RunWait::of(recording, options);
     let paths = CleanPaths::of(recording);
@@ -106,11 +128,14 @@ pub fn explain(recording: &Recording, options: &ExplainOptions) -> Findings {
             || threshold::is_storm(finding.avoidable_wait, wait.whole().one_rank);
         if is_storm {
             survey.claim(&claim);
-            storms.push(finding);
+            let events = survey.events_of(&claim).map(|event| event as u32);
+            let events = if calls { events.collect() } else { Vec::new() };
+            storms.push((finding, events));
         }
     }
-    storms.extend(faults(&survey, &wait, options));
-    storms.sort_by(by_wait);
+    storms.extend(faults(&survey, &wait, options).map(|faults| (faults, Vec::new())));
+    storms.sort_by(|(one, _), (other, _)| by_wait(one, other));
+    let (storms, claims): (Vec<Finding>, _) = storms.into_iter().unzip();
     let rest = causes(&survey, &wait);
     let totals = totals(&survey);
     let program = program(recording);
@@ -123,7 +148,7 @@ pub fn explain(recording: &Recording, options: &ExplainOptions) -> Findings {
         StartVerdict::Calm | StartVerdict::NoStorm if is_cut => StartVerdict::NotKnown,
         verdict => verdict,
     };
-    Findings {
+    let findings = Findings {
         verdict,
         headline: headline(&program, &totals, &wait, verdict, &rest),
         left_out: wait.left_out.as_ref().map(|left| Name::of(&left.directory)),
@@ -143,7 +168,8 @@ pub fn explain(recording: &Recording, options: &ExplainOptions) -> Findings {
         warnings: warnings::of_run(recording, &wait, options.still_running),
         model: wait.model,
         totals,
-    }
+    };
+    ExplainedCalls { findings, claims, prediction: wait.prediction }
 }
 
 /// A case with all its numbers, and the operations that it claims.

@@ -6,16 +6,19 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use recording::{Name, PathId, Recording};
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A path of the recording, or a directory above one: its bytes, never a text made for people.
 ///
 /// JSON has the bytes, as every name is written (docs/schema/names.md). Two are the same if their
 /// bytes are.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, JsonSchema)]
+#[schemars(transparent)]
 pub struct SourcePath {
     /// Its number in the recording; none of a directory that only stands in other paths, and in
     /// findings that were read back.
+    #[schemars(skip)]
     pub id: Option<PathId>,
     /// Its bytes.
     pub name: Name,

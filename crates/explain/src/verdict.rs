@@ -1,13 +1,14 @@
 //! What a start is called.
 
 use cost::PredictedWait;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::findings::{Finding, RunTotals};
 use crate::threshold;
 
 /// What a start is called, by its storms and its [threshold](crate::threshold).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StartVerdict {
     /// It has a storm.

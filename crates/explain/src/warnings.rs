@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use cost::ProjectionError;
 use recording::{Blind, ExitStatus, LetGo, ProcessId, Recording};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cost::RunWait;
@@ -15,7 +16,9 @@ use crate::words::{count, counted, listed};
 const NAMES: usize = 3;
 
 /// What a warning is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum WarningKind {
     /// The recording is cut: all counts are lower bounds.

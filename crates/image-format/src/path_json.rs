@@ -4,12 +4,16 @@ use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-#[derive(Serialize, Deserialize)]
+/// A path as it is written.
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
-enum PathText {
+pub enum PathText {
+    /// What is UTF-8.
     Utf8(String),
+    /// Any other.
     Bytes(Vec<u8>),
 }
 

@@ -9,6 +9,7 @@ use std::io;
 use image_format::sif::{self, Filesystem, INSPECT_METADATA, Sif, SifObjectKind, uuid_text};
 use image_format::squash::{SquashImage, SquashReadError, SuperblockFacts};
 use image_format::{ReadAt, ext3};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::Manifest;
@@ -34,7 +35,7 @@ pub enum InspectError {
 }
 
 /// What a file holds.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Inspection {
     /// Its size in bytes.
     pub bytes: u64,
@@ -44,7 +45,7 @@ pub struct Inspection {
 }
 
 /// What a file is.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Holds {
     /// A container in one file.
@@ -62,7 +63,7 @@ pub enum Holds {
 }
 
 /// What a squashfs says of itself.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct SquashFacts {
     /// What every squashfs says.
     #[serde(flatten)]
@@ -72,7 +73,7 @@ pub struct SquashFacts {
 }
 
 /// What a SIF holds.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct SifFacts {
     /// Its number.
     pub uuid: String,
@@ -93,7 +94,7 @@ pub struct SifFacts {
 }
 
 /// An object of a SIF.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ObjectFacts {
     /// Its number.
     pub id: u32,
@@ -124,7 +125,7 @@ pub struct ObjectFacts {
 }
 
 /// What an ext3 says of itself.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ExtFacts {
     /// `ext3`, or `ext` for one that Apptainer does not take as an overlay.
     pub filesystem: &'static str,

@@ -7,6 +7,7 @@
 use image_format::ReadAt;
 use image_format::squash::{SquashImage, SquashReadError};
 use image_format::tree::{Fingerprint, ImageLayout};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::OutsideReference;
@@ -19,7 +20,7 @@ const MOST: usize = 1 << 20;
 const LINE: usize = 64;
 
 /// What an image says of itself.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Manifest {
     /// What it was made of, and where it belongs.
     pub layout: ImageLayout,

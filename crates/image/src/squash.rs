@@ -11,6 +11,7 @@ use image_format::tree::{
     FileNode, FileNodeKind, FileTree, Fingerprint, ImageLayout, OmittedFile, ScanOptions,
 };
 use rustix::fs::Access;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use crate::out::UnnamedImage;
@@ -123,7 +124,7 @@ pub enum ImageProgress {
 }
 
 /// What was made.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct PathsImage {
     /// Bytes of the image's file.
     pub image_bytes: u64,

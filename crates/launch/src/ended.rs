@@ -5,7 +5,9 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 use crate::signals::{self, Disposition};
 
 /// How a command ended, from its wait status (wait(2)).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 pub enum Ended {
     /// It exited with this status.
     Exited(u8),

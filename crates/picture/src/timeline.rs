@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use recording::query::program_name;
-use recording::{Descent, Event, Nanos, Process, ProcessId, Recording, shown};
+use recording::query::process_name;
+use recording::{Descent, Event, Nanos, ProcessId, Recording, shown};
 use serde::Serialize;
 
 use crate::call_use::CallUse;
@@ -15,8 +15,6 @@ const MOST_ROWS: usize = 400;
 const MOST_CELLS: usize = 24_000;
 /// Moments at first; with too many cells there are half as many, and again.
 const MOMENTS: u64 = 1 << 15;
-/// Programs of one process that are named.
-const MOST_NAMES: usize = 3;
 /// Letters of a command that are shown.
 const LETTERS: usize = 160;
 
@@ -105,7 +103,7 @@ impl TimelineCounts {
             let exec = recording.program(*id, end);
             let argv = exec.map_or(String::new(), |exec| exec.argv.join(" "));
             TimelineRow {
-                name: names(recording, process),
+                name: process_name(recording, process),
                 command: shown(argv.chars().take(LETTERS).collect::<String>().as_bytes()),
                 pid: process.pid,
                 depth: depths[id.0 as usize],
@@ -132,19 +130,6 @@ impl TimelineCounts {
         }
         let (duration_ns, moment_ns, others) = (self.duration, self.moment, self.others);
         Timeline { duration_ns, moment_ns, rows, others }
-    }
-}
-
-/// What a process ran, one after the other: `bash → python3`; without an exec, what it was forked as.
-fn names(recording: &Recording, process: &Process) -> String {
-    let name = |exec| shown(&program_name(recording, exec));
-    let mut names: Vec<String> = process.execs.iter().map(name).collect();
-    names.dedup();
-    let shown = names.split_off(names.len().saturating_sub(MOST_NAMES));
-    match (shown.is_empty(), recording.program(process.id, process.started)) {
-        (false, _) => shown.join(" → "),
-        (true, Some(exec)) => name(exec),
-        (true, None) => "(before exec)".to_owned(),
     }
 }
 

@@ -48,6 +48,11 @@ impl ProcessStat {
         self.number(12)
     }
 
+    /// Field 28: where its stack begins; 0 where ptrace(2)'s rights are missing.
+    pub fn stack(&self) -> Option<u64> {
+        self.number(28)
+    }
+
     /// Field 39: the processor on which it runs, or ran last.
     pub fn processor(&self) -> Option<u32> {
         self.number(39)

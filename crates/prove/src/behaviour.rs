@@ -1,12 +1,13 @@
 //! Same output, same status.
 
 use launch::{Captured, Ended};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::side::Side;
 
 /// What came out of one stream.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Output {
     /// How many bytes.
     pub bytes: u64,
@@ -31,7 +32,7 @@ impl Output {
 }
 
 /// What the two commands did that others see.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Behaviour {
     /// The same output and the same status.
@@ -50,7 +51,7 @@ pub enum Behaviour {
 }
 
 /// How two commands differ.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BehaviourDifference {
     /// `standard output`, `standard error` or `status`.
     pub what: String,

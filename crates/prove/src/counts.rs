@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use recording::Recording;
 use recording::query::{self, CallFilter, GroupBy, QueryRow};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::side::Side;
 
 /// What one recording counts: the numbers that `becalm report` prints.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RecordedCounts {
     /// Metadata operations: what a metadata server would serve.
     pub metadata_ops: u64,
@@ -24,7 +25,7 @@ pub struct RecordedCounts {
 }
 
 /// How often one system call was made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CallCount {
     /// In all.
     pub calls: u64,
@@ -60,7 +61,7 @@ impl RecordedCounts {
 }
 
 /// Two counts that can be compared.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CountComparison {
     /// What became of the metadata operations that the commands made.
     pub change: CountChange,
@@ -75,7 +76,7 @@ pub struct CountComparison {
 }
 
 /// What became of a number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CountChange {
     /// Less of it, in every recording of the one than in any of the other.

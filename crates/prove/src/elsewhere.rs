@@ -1,6 +1,7 @@
 //! Other surroundings for runs, such as a rehearsed filesystem.
 
 use recording::{ByteUnits, Nanos};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Where runs are made, if not simply on this machine.
@@ -28,7 +29,7 @@ pub trait SurroundingsStay {
 }
 
 /// What of a run reached a shared filesystem's server.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ServerCounts {
     /// Metadata RPCs.
     pub rpcs: u64,

@@ -1,5 +1,6 @@
 //! Whether a change does harm: then it is not kept.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::behaviour::Behaviour;
@@ -8,7 +9,7 @@ use crate::proof::Proof;
 use crate::times::Speed;
 
 /// What speaks against a change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Harm {
     /// The command does not behave as before.

@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 
 use recording::Recording;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The filesystem that a run asked most.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TestedFilesystem {
     /// Its type: `ext4`, `nfs4`, `lustre`, `tmpfs`, …
     pub fs: String,

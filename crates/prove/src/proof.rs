@@ -1,5 +1,6 @@
 //! The proof, as one value.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::behaviour::{self, Behaviour};
@@ -13,7 +14,7 @@ use crate::words;
 pub const SCHEMA: &str = "becalm.prove/1";
 
 /// Before and after, and what they prove: docs/schema/becalm.prove.md.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Proof {
     /// [`SCHEMA`].
     pub schema: String,
@@ -41,7 +42,7 @@ pub struct Proof {
 }
 
 /// How the two sides were measured.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Conditions {
     /// In which order the runs were made.
     pub order: RunOrder,
@@ -62,7 +63,7 @@ impl Conditions {
 }
 
 /// In which order the runs were made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum RunOrder {
     /// In pairs, one of each; a coin decided which came first.

@@ -8,6 +8,7 @@ use std::fs::File;
 use cost::{CostModel, PredictedWait, RecordedStart};
 use launch::{Command, Ended};
 use recording::{Blind, Recording};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bench::CannotRun;
@@ -15,7 +16,7 @@ use crate::counts::RecordedCounts;
 use crate::place::TestedFilesystem;
 
 /// What a recorded run shows.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Recorded {
     pub ended: Ended,
     pub counted: RecordedCounts,

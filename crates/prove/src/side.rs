@@ -5,6 +5,7 @@ use std::ffi::{OsStr, OsString};
 use cost::PredictedWait;
 use launch::{Captured, CommandLine, Ended, LineError, Timed};
 use recording::{Blind, ByteUnits, Micros, Nanos, shown_name};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::behaviour::{Output, STATUS, STDERR, STDOUT};
@@ -35,7 +36,7 @@ impl Subject {
 }
 
 /// What was measured of a command.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Side {
     /// The command, as it was written.
     pub command: String,
@@ -67,7 +68,7 @@ pub struct Side {
 }
 
 /// One timed run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TimedRun {
     /// From just before its exec to its end.
     pub wall_ns: Nanos,

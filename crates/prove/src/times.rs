@@ -1,5 +1,6 @@
 //! What the timed runs say.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::{Ratio, Summary};
 
@@ -7,7 +8,7 @@ use crate::proof::RunOrder;
 use crate::side::Side;
 
 /// The times of both, and how they compare. Wall times are in seconds.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Times {
     /// Wall times before; none if there was no timed run.
     pub before: Option<Summary>,
@@ -24,7 +25,7 @@ pub struct Times {
 }
 
 /// What the interval of the ratio says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Speed {
     /// The whole interval says that after takes less time.

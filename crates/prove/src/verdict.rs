@@ -1,5 +1,6 @@
 //! The answer.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::behaviour::Behaviour;
@@ -7,7 +8,7 @@ use crate::counts::CountChange;
 use crate::times::Speed;
 
 /// Whether it is proven that the change helped.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProofVerdict {
     /// It behaves the same, asks a filesystem less or takes less time, and does not take more.
     pub proven: bool,

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use recording::Micros;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::trouble::PythonTrouble;
 use recording::module_search::LookupReason;
 
 /// The metadata operations of Python's imports.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ImportScan {
     /// How the nesting of imports is known.
     pub nesting: Nesting,
@@ -36,7 +37,7 @@ pub struct ImportScan {
 }
 
 /// How the nesting of imports is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Nesting {
     /// Each interpreter said what it imports, from module `site` on.
@@ -48,7 +49,7 @@ pub enum Nesting {
 }
 
 /// Metadata operations, counted in three ways.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ImportCounts {
     /// All of them.
     pub metadata_ops: u64,
@@ -59,7 +60,7 @@ pub struct ImportCounts {
 }
 
 /// One run of Python: a process, from its exec on.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Python {
     /// The file that runs.
     pub program: String,
@@ -74,7 +75,7 @@ pub struct Python {
 }
 
 /// Operations of one reason.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ByReason {
     /// The reason.
     pub reason: LookupReason,
@@ -84,7 +85,7 @@ pub struct ByReason {
 }
 
 /// A module, imported below another (or at the top).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Import {
     /// Its dotted name.
     pub module: String,
@@ -109,7 +110,7 @@ pub struct Import {
 }
 
 /// What `python -X importtime` says of an import.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Time {
     /// Without the imports that were made in it.
     #[serde(rename = "own_us")]
@@ -120,7 +121,7 @@ pub struct Time {
 }
 
 /// All modules whose names begin with the same part.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PackageImports {
     /// That part: `numpy`.
     pub package: String,
@@ -132,7 +133,7 @@ pub struct PackageImports {
 }
 
 /// An entry of `sys.path`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ScannedPathEntry {
     /// The directory, or the zipped package.
     pub path: String,
@@ -148,7 +149,7 @@ pub struct ScannedPathEntry {
 }
 
 /// What one entry more on `sys.path` costs.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Slope {
     /// Operations on the directory of an entry itself: the mean.
     pub metadata_ops_per_entry: f64,

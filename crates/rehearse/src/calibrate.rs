@@ -11,13 +11,14 @@ use std::time::{Duration, Instant};
 
 use launch::{Stage, StageError};
 use recording::Nanos;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{Rehearsal, RehearsalRequest};
 use cost::{FilesystemProfile, Revalidation, TimeSpan};
 
 /// What was measured.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Calibration {
     /// The profile.
     pub profile: String,
@@ -33,7 +34,7 @@ pub struct Calibration {
 }
 
 /// One operation, many times.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Series {
     /// What was done.
     pub what: &'static str,

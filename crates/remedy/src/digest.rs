@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
@@ -9,8 +10,9 @@ use sha2::{Digest as _, Sha256};
 use crate::text;
 
 /// A SHA-256 digest.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Digest([u8; 32]);
+#[derive(Clone, Copy, PartialEq, Eq, Hash, JsonSchema)]
+#[schemars(transparent)]
+pub struct Digest(#[schemars(with = "String")] [u8; 32]);
 
 impl Digest {
     /// The digest of bytes.

@@ -122,11 +122,12 @@ fn more(others: usize) -> String {
 }
 
 /// A file that is not what the plan's application left, or that cannot be taken back now.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, serde::Serialize, schemars::JsonSchema)]
 #[error("{}: {reason}", path.display())]
 pub struct Changed {
     /// Which file.
     #[serde(with = "crate::text::path")]
+    #[schemars(with = "crate::text::TextForm")]
     pub path: PathBuf,
     /// What is different, or forbids it.
     pub reason: String,

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::change::FileChange;
@@ -9,7 +10,7 @@ use crate::journal::{JournalStage, Story};
 use crate::{Error, state};
 
 /// One application of a plan.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Entry {
     /// Its id.
     pub id: String,
@@ -24,7 +25,7 @@ pub struct Entry {
 }
 
 /// What became of an application.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// It is applied.

@@ -8,6 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use recording::ByteUnits;
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::text;
@@ -23,7 +24,8 @@ const SIZE_LIMIT: u64 = 1 << 30;
 ///
 /// [`crate::apply`] takes the steps by kind: what is added first, then patches, then removals;
 /// each in the plan's order. So no file refers to something that is not there yet.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema)]
+#[schemars(transform = with_schema)]
 pub struct Plan {
     /// The command that made it: `elf bind /opt/spack`.
     pub title: String,
@@ -35,8 +37,18 @@ pub struct Plan {
     pub predicted: Option<PredictedCounts>,
 }
 
+/// The schema of a plan has the field that says what it is.
+fn with_schema(plan: &mut schemars::Schema) {
+    if let Some(fields) = plan.get_mut("properties").and_then(|fields| fields.as_object_mut()) {
+        fields.insert("schema".into(), serde_json::json!({ "const": SCHEMA }));
+    }
+    if let Some(required) = plan.get_mut("required").and_then(|names| names.as_array_mut()) {
+        required.push("schema".into());
+    }
+}
+
 /// One change to the files of a user. Every path is absolute.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Step {
     /// Replace bytes of a regular file. It is rewritten beside and renamed, so that a process
@@ -44,9 +56,11 @@ pub enum Step {
     Patch {
         /// The file. Through a symbolic link, the file behind it; the link stays.
         #[serde(with = "text::path")]
+        #[schemars(with = "text::TextForm")]
         path: PathBuf,
         /// The file's other names, where it has hard links: all of them.
         #[serde(default, skip_serializing_if = "Vec::is_empty", with = "text::paths")]
+        #[schemars(with = "Vec<text::TextForm>")]
         also: Vec<PathBuf>,
         /// What the planner saw; another file is not patched.
         seen: Seen,
@@ -57,12 +71,15 @@ pub enum Step {
     Create {
         /// The file.
         #[serde(with = "text::path")]
+        #[schemars(with = "text::TextForm")]
         path: PathBuf,
         /// Its permissions, as chmod(2) takes them; the umask is not applied.
         #[serde(with = "text::mode")]
+        #[schemars(with = "String")]
         mode: u32,
         /// Its content.
         #[serde(with = "text::bytes")]
+        #[schemars(with = "text::TextForm")]
         content: Vec<u8>,
     },
     /// Put a new regular file in the place of a regular file with one name, or of a symbolic link
@@ -70,12 +87,15 @@ pub enum Step {
     Replace {
         /// The file.
         #[serde(with = "text::path")]
+        #[schemars(with = "text::TextForm")]
         path: PathBuf,
         /// The new one's permissions, as for one that is created.
         #[serde(with = "text::mode")]
+        #[schemars(with = "String")]
         mode: u32,
         /// The new one's content.
         #[serde(with = "text::bytes")]
+        #[schemars(with = "text::TextForm")]
         content: Vec<u8>,
     },
     /// Write a regular file with one name anew, in its place by one rename: the new one has the
@@ -83,9 +103,11 @@ pub enum Step {
     Rewrite {
         /// The file.
         #[serde(with = "text::path")]
+        #[schemars(with = "text::TextForm")]
         path: PathBuf,
         /// The new content.
         #[serde(with = "text::bytes")]
+        #[schemars(with = "text::TextForm")]
         content: Vec<u8>,
     },
     /// Give a regular file that becalm has written in the same directory the name of this step: of
@@ -94,9 +116,11 @@ pub enum Step {
     Take {
         /// The name that it gets.
         #[serde(with = "text::path")]
+        #[schemars(with = "text::TextForm")]
         path: PathBuf,
         /// The name that it has. It is gone afterwards, and after a failure.
         #[serde(with = "text::path")]
+        #[schemars(with = "text::TextForm")]
         source: PathBuf,
         /// Whether there must be nothing at its path.
         #[serde(default)]
@@ -106,18 +130,22 @@ pub enum Step {
     Link {
         /// The link.
         #[serde(with = "text::path")]
+        #[schemars(with = "text::TextForm")]
         path: PathBuf,
         /// What it says.
         #[serde(with = "text::path")]
+        #[schemars(with = "text::TextForm")]
         target: PathBuf,
     },
     /// Create a directory. One that is there already stays as it is.
     Directory {
         /// The directory.
         #[serde(with = "text::path")]
+        #[schemars(with = "text::TextForm")]
         path: PathBuf,
         /// Its permissions, as for a file.
         #[serde(with = "text::mode")]
+        #[schemars(with = "String")]
         mode: u32,
     },
     /// Remove a regular file with one name, a symbolic link (not what it points to), or a
@@ -125,21 +153,24 @@ pub enum Step {
     Remove {
         /// What to remove.
         #[serde(with = "text::path")]
+        #[schemars(with = "text::TextForm")]
         path: PathBuf,
     },
 }
 
 /// A replacement of bytes in a file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Edit {
     /// Where, in bytes from the file's start.
     pub offset: u64,
     /// What is there now: as long as `new`, unless the file ends after it.
     #[serde(with = "text::bytes")]
+    #[schemars(with = "text::TextForm")]
     pub old: Vec<u8>,
     /// What is to be there. Longer than `old` only at the end of the file, which then grows.
     #[serde(with = "text::bytes")]
+    #[schemars(with = "text::TextForm")]
     pub new: Vec<u8>,
 }
 
@@ -147,7 +178,7 @@ pub struct Edit {
 ///
 /// With a digest, size and digest decide, so that a plan holds on another machine, too. Without,
 /// all else does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Seen {
     /// The file's size.
@@ -193,7 +224,7 @@ impl Seen {
 }
 
 /// What a plan is expected to change in a command's start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PredictedCounts {
     /// The calls that search, as things are.
     pub before: Counts,
@@ -202,7 +233,7 @@ pub struct PredictedCounts {
 }
 
 /// How many calls search for files.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Counts {
     /// Opens, failed ones included.
     pub opens: u64,

@@ -1,11 +1,12 @@
 //! How much was changed.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::change::{FileChange, ItemKind};
 
 /// How many of each kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Tally {
     /// Files patched or replaced; of an undo, files that have their old bytes again.
     pub patched: u64,

@@ -4,20 +4,21 @@
 //! in hexadecimal: `{"hex": "7f454c46"}`. Both are read back for any bytes, so names that are
 //! not UTF-8 round-trip.
 
+use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Bytes in either form.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
-enum TextForm {
+pub(crate) enum TextForm {
     Text(String),
     Hex(Hex),
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Hex {
+pub(crate) struct Hex {
     hex: String,
 }
 

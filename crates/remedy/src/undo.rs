@@ -19,7 +19,7 @@ pub struct UndoOptions {
 }
 
 /// What was undone, or would be.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 pub struct Undone {
     /// What had been applied.
     pub id: String,
@@ -31,6 +31,7 @@ pub struct Undone {
     pub skipped: Vec<Changed>,
     /// Directories that becalm had made and that are not empty: they stay.
     #[serde(with = "crate::text::paths")]
+    #[schemars(with = "Vec<crate::text::TextForm>")]
     pub left: Vec<PathBuf>,
 }
 

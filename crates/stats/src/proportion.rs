@@ -1,11 +1,12 @@
 //! How often something happens, from how often it was seen.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::beta::{beta_quantile, beta_split};
 
 /// So many of so many.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Count {
     /// How often it was seen.
     pub seen: u64,
@@ -14,7 +15,7 @@ pub struct Count {
 }
 
 /// Where a chance lies.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Bounds {
     /// The lower end.
     pub low: f64,

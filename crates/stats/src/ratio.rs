@@ -1,5 +1,6 @@
 //! How many times one series is another.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::interval::median_ranks;
@@ -7,7 +8,7 @@ use crate::rank_sum::shift_rank;
 use crate::summary::{median, sorted};
 
 /// How many times larger the values before are than those after.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ratio {
     /// Before divided by after: over 1 where the values after are smaller.
     pub ratio: f64,
@@ -18,7 +19,7 @@ pub struct Ratio {
 }
 
 /// Where a true value lies, with a chance of at least 95 %.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Interval {
     /// The lower end.
     pub low: f64,
@@ -37,7 +38,7 @@ impl Interval {
 }
 
 /// How a ratio was found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
     /// The median of the ratios of pairs, with the exact sign-test interval.

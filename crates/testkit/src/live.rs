@@ -6,6 +6,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::{JoinHandle, sleep, spawn};
 use std::time::{Duration, Instant};
 
+use super::answer;
+
 /// No step of any test takes this long, however loaded the machine is. One that does hangs.
 pub const LIMIT: Duration = Duration::from_secs(100);
 
@@ -146,7 +148,10 @@ impl Live {
         };
         let errors = self.errors.take().unwrap();
         wait_until("standard error is closed", || errors.is_finished());
-        Ran { status, stdout, stderr: errors.join().unwrap() }
+        let ran = Ran { status, stdout, stderr: errors.join().unwrap() };
+        answer::check(&ran.stdout);
+        answer::check(&ran.stderr);
+        ran
     }
 
     #[track_caller]

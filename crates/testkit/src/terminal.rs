@@ -4,11 +4,12 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
 
 use super::live::LIMIT;
 
@@ -22,7 +23,15 @@ pub struct Terminal {
 impl Terminal {
     /// Starts a command as the leader of a session on a new terminal.
     pub fn start(command: &mut Command) -> Terminal {
+        Terminal::start_sized(command, None)
+    }
+
+    /// The same on a terminal of so many columns and lines.
+    pub fn start_sized(command: &mut Command, size: Option<(u16, u16)>) -> Terminal {
         let (master, slave) = open_pair();
+        if let Some(size) = size {
+            resize(&master, size);
+        }
         let copy = || slave.try_clone().unwrap();
         command.stdin(copy()).stdout(copy()).stderr(slave.try_clone().unwrap());
         let lead = || {
@@ -33,6 +42,8 @@ impl Terminal {
         // async-signal-safe.
         unsafe { command.pre_exec(lead) };
         let child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        // What has no terminal open any more is its end: neither may the command, while it is kept.
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         Terminal { keyboard_and_screen: master.into(), child, screen: String::new() }
     }
 
@@ -84,6 +95,37 @@ impl Terminal {
         self.keyboard_and_screen.write_all(keys.as_bytes()).unwrap();
     }
 
+    /// Gives the terminal another size: columns and lines.
+    pub fn resize(&self, size: (u16, u16)) {
+        resize(&self.keyboard_and_screen, size);
+    }
+
+    /// Sends the command a signal.
+    pub fn signal(&self, signal: rustix::process::Signal) {
+        rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal)
+            .unwrap();
+    }
+
+    /// What was written to the screen, once there is anything; nothing at the end.
+    pub fn read(&mut self) -> Vec<u8> {
+        let mut bytes = vec![0; 1 << 16];
+        // EIO: nobody has the terminal open any more.
+        let got = self.keyboard_and_screen.read(&mut bytes).unwrap_or(0);
+        bytes.truncate(got);
+        bytes
+    }
+
+    /// Whether anything is written to the screen within this time.
+    pub fn is_written_to(&self, within: std::time::Duration) -> bool {
+        let mut ready = [PollFd::new(&self.keyboard_and_screen, PollFlags::IN)];
+        poll(&mut ready, Some(&within.try_into().unwrap())) == Ok(1)
+    }
+
+    /// How the command ends.
+    pub fn ended(&mut self) -> std::process::ExitStatus {
+        self.child.wait().unwrap()
+    }
+
     /// Reads the screen until `text` has come, and gives what came before it.
     #[track_caller]
     pub fn expect(&mut self, text: &str) -> String {
@@ -115,6 +157,11 @@ impl Drop for Terminal {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+fn resize(terminal: impl std::os::fd::AsFd, (columns, lines): (u16, u16)) {
+    let size = Winsize { ws_row: lines, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    tcsetwinsize(terminal, size).unwrap();
 }
 
 /// The command must not inherit them beside its streams.

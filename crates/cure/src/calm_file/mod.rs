@@ -102,7 +102,9 @@ pub struct ReliedFile {
 }
 
 /// What a launch is expected to save, as it was measured or predicted when the file was written.
-#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 #[serde(deny_unknown_fields)]
 pub struct CalmSavings {
     /// Metadata operations of one start before.
@@ -121,7 +123,9 @@ pub struct CalmSavings {
 }
 
 /// What the starts of so many ranks wait for a shared filesystem, predicted.
-#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 #[serde(deny_unknown_fields)]
 pub struct CalmWait {
     /// The filesystem's profile: `nfs`.

@@ -6,6 +6,7 @@ use std::fs::{read, read_dir};
 use std::path::{Path, PathBuf};
 
 use object::read::elf::{FileHeader, ProgramHeader};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::answer::{MachineProbe, ProbeAnswer, ProbeSubject};
@@ -13,10 +14,11 @@ use crate::arch::ABI_LOADER;
 use crate::program::output;
 
 /// What the machine's glibc says of itself.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Glibc {
     /// The loader, as programs name it (`PT_INTERP`).
     #[serde(serialize_with = "recording::serialize_shown")]
+    #[schemars(with = "recording::Name")]
     pub loader: PathBuf,
     /// E.g. `2.36`.
     pub version: String,
@@ -33,7 +35,7 @@ pub struct Glibc {
 }
 
 /// A directory that is searched.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LoaderDirectory {
     /// The directory.
     pub path: String,
@@ -42,7 +44,7 @@ pub struct LoaderDirectory {
 }
 
 /// A subdirectory for libraries that need some processor.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Hwcap {
     /// E.g. `x86-64-v3`.
     pub name: String,

@@ -1,4 +1,4 @@
-//! Who is there already: a tracer and filters that were set before becalm began.
+//! Who is there already: a tracer and filters that were set before becalm began, and whose /proc.
 
 use crate::answer::{MachineProbe, ProbeAnswer, ProbeSubject};
 use crate::host::{Fact, Host};
@@ -16,6 +16,22 @@ pub(crate) fn tracer(host: &Host) -> MachineProbe {
         Fact::Present(tracer) => about.answered(ProbeAnswer::Present, tracer.describe()),
         Fact::Absent => about.answered(ProbeAnswer::Absent, "nothing traces becalm"),
         Fact::Unknown => about.answered(ProbeAnswer::Unknown, UNTOLD),
+    }
+}
+
+/// What /proc says of a process id is of the process that has it in becalm's own PID namespace.
+pub(crate) fn proc() -> MachineProbe {
+    let about = ProbeSubject {
+        name: "own_proc",
+        title: "/proc of its own",
+        used_for: "what a process has open, mapped and for a directory",
+    };
+    match proc::is_of_other_namespace() {
+        false => about.works("/proc/self is becalm"),
+        true => about.absent(
+            "/proc is another PID namespace's, where process ids name other processes",
+            "Mount its own: unshare --mount-proc, or mount -t proc proc /proc.",
+        ),
     }
 }
 

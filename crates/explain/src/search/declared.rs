@@ -4,12 +4,13 @@ use std::collections::HashSet;
 
 use recording::query::clean;
 use recording::{Exec, Recording, SEARCH_VARIABLES};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::survey::{split, variable};
 
 /// Where a list comes from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ListName {
     /// An environment variable, by its name.

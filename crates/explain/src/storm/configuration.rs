@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use recording::{Cause, Kind, Name, ProcessId};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{DetectedStorm, Storm, StormSource};
@@ -18,7 +19,7 @@ const PLACES: usize = 3;
 const NAMED: usize = 4;
 
 /// What is looked for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ConfigurationSource {
     /// One configuration.

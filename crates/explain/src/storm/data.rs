@@ -5,6 +5,7 @@
 
 use recording::query::data::{self, DataOrder};
 use recording::{ByteUnits, PathId, Recording};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{DetectedStorm, Storm, StormSource};
@@ -17,7 +18,7 @@ use crate::words::{count, counted};
 const NAMED: usize = 4;
 
 /// What is fetched by page faults.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum DataSource {
     /// One file.

@@ -4,6 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use recording::{Cause, Kind, PathId, ProcessId};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::given_files::GivenFiles;
@@ -24,7 +25,7 @@ const TREES: usize = 3;
 const ONE_IN: usize = 20;
 
 /// Who looks at many files, and where they lie.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum FilesSource {
     /// The program that looks at most of them.

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use recording::{ByteUnits, Micros, Nanos, PathId, Process, ProcessId, Recording};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{DetectedStorm, Storm, StormSource};
@@ -27,7 +28,7 @@ const FELT: Micros = Micros(100_000);
 const LINES: usize = 5;
 
 /// Who forks, what, and where in a script.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ForkSource {
     /// A program, and what it forks over and over.

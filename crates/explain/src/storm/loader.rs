@@ -1,6 +1,7 @@
 //! Libraries searched at program start.
 
 use recording::{Name, PathId, Phase};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{DetectedStorm, Storm, StormSource};
@@ -11,7 +12,7 @@ use crate::tally::OpCount;
 use crate::words::{count, counted, operations, percent, were};
 
 /// What makes the loader search, at program start or later.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum LoaderSource {
     /// DT_RPATH of one file.
@@ -70,7 +71,7 @@ pub enum LoaderSource {
 }
 
 /// One file's list of directories.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OneList {
     /// The file.
     pub file: SourcePath,
@@ -83,7 +84,7 @@ pub struct OneList {
 }
 
 /// Lists of the same kind, of several files.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AllLists {
     /// Files that have one.
     pub files: u64,

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use recording::{Cause, Exec, Name};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{DetectedStorm, Storm, StormSource};
@@ -11,7 +12,7 @@ use crate::tally::OpTally;
 use crate::words::{counted, operations, percent};
 
 /// What makes programs look for locales.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum LocaleSource {
     /// The variable that chose the locale.

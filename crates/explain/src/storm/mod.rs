@@ -25,6 +25,7 @@ mod walk;
 mod walk_module;
 
 use recording::Nanos;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::survey::{OpId, OpSurvey};
@@ -44,7 +45,9 @@ pub use search_list::{FoundList, SearchListSource};
 pub use walk::{ImportsAround, WalkSource};
 
 /// The storms that are known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Storm {
     /// Libraries searched at program start.
@@ -97,7 +100,7 @@ impl Storm {
 }
 
 /// What causes a storm. In JSON `kind` tells them apart, over all storms.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum StormSource {
     /// Of a loader or dlopen search.

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use recording::query::clean;
 use recording::{Cause, Exec, Kind, PathId};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{DetectedStorm, Storm, StormSource};
@@ -13,7 +14,7 @@ use crate::tally::OpTally;
 use crate::words::{count, counted, listed, operations, percent};
 
 /// What makes the module tool read.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ModulesSource {
     /// One directory of MODULEPATH.
@@ -44,7 +45,7 @@ pub enum ModulesSource {
 }
 
 /// Which module tool.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ModuleTool {
     /// Environment Modules.
@@ -55,7 +56,7 @@ pub enum ModuleTool {
 }
 
 /// How many operations one sub-command made.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SubcommandOps {
     /// `avail`, `load`…
     pub subcommand: String,

@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet};
 
 use recording::module_search::SysPath;
 use recording::{Cause, Kind, PathId};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{DetectedStorm, Storm, StormSource};
@@ -17,7 +18,7 @@ use crate::tally::OpTally;
 use crate::words::{count, counted, operations};
 
 /// What makes imports search.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum PythonSource {
     /// PYTHONPATH.

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use recording::{Cause, Kind, PathId, ProcessId};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::repeat_reason::RepeatReason;
@@ -18,7 +19,7 @@ const TIMES: usize = 10;
 const PROCESSES: usize = 100;
 
 /// What is repeated.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum RepeatSource {
     /// One path.

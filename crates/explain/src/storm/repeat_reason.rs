@@ -1,6 +1,7 @@
 //! Why a path is looked up again and again, where a recording tells.
 
 use recording::Cause;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::source_path::SourcePath;
@@ -8,7 +9,7 @@ use crate::survey::{MetadataOp, OpId, OpSurvey, split};
 use crate::tally::OpTally;
 
 /// Why a path is looked up again.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum RepeatReason {
     /// glibc's tzset(3): without TZ, each localtime(3) and strftime(3) looks whether the file of the

@@ -1,6 +1,7 @@
 //! Names searched in one directory of a list after the other, by whatever program.
 
 use recording::Name;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{DetectedStorm, Storm, StormSource};
@@ -14,7 +15,7 @@ use crate::words::{count, counted, listed, operations};
 const TOLD: usize = 3;
 
 /// What is searched, where, and by whom.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum SearchListSource {
     /// A list of directories.
@@ -38,7 +39,7 @@ pub enum SearchListSource {
 }
 
 /// A list of directories that was searched.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FoundList {
     /// Where it comes from.
     pub list: ListName,

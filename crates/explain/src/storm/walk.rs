@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use recording::module_search::distribution;
 use recording::{Kind, Name, ProcessId, Role};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::walk_module::PythonWalk;
@@ -14,7 +15,7 @@ use crate::tally::OpTally;
 use crate::words::{counted, operations};
 
 /// Where in its imports a program was, by the files of modules that it opened: inferred.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ImportsAround {
     /// The module whose file was opened last before.
     pub after: Name,
@@ -26,7 +27,7 @@ pub struct ImportsAround {
 const DIRECTORIES: usize = 50;
 
 /// Who walks, and where.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum WalkSource {
     /// The program that walks most.

@@ -1,5 +1,6 @@
 //! Whether the sources of an image are still what they were.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -8,7 +9,7 @@ use crate::SquashWriteError;
 
 /// What the sources of an image looked like: enough to see that one was edited, added or taken
 /// away, without reading any.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Fingerprint {
     /// Files, directories and links.
     pub entries: u64,

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::SquashWriteError;
@@ -10,13 +11,15 @@ use crate::SquashWriteError;
 ///
 /// Of one directory, the image's root is that directory. Of several paths, or of a file, the root
 /// is `/`, and each lies at its own absolute path below it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ImageLayout {
     /// The directory that the image's root stands for: where it is to be mounted.
     #[serde(with = "crate::path_json")]
+    #[schemars(with = "crate::path_json::PathText")]
     root: PathBuf,
     /// What is packed: absolute paths without symbolic links, none of them below another.
     #[serde(with = "crate::path_json::list")]
+    #[schemars(with = "Vec<crate::path_json::PathText>")]
     paths: Vec<PathBuf>,
 }
 

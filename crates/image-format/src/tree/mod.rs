@@ -106,17 +106,18 @@ pub enum FileNodeKind {
 }
 
 /// A file that is not in the image.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 pub struct OmittedFile {
     /// Where it is.
     #[serde(serialize_with = "crate::path_json::serialize")]
+    #[schemars(with = "crate::path_json::PathText")]
     pub path: PathBuf,
     /// Why it was left out.
     pub why: OmitReason,
 }
 
 /// Why a file is not in the image.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OmitReason {
     /// Whoever made the image may not read it.

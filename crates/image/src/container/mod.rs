@@ -18,6 +18,7 @@ use image_format::sif::{
 };
 use image_format::tree::{FileTree, Fingerprint, ImageLayout};
 use rustix::fs::{FallocateFlags, Mode as FileMode, OFlags, fallocate, open};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::error::ImageError;
@@ -36,7 +37,7 @@ pub enum ContainerContent<'a> {
 }
 
 /// What was made.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Sealed {
     /// The file's length.
     pub bytes: u64,
@@ -46,6 +47,7 @@ pub struct Sealed {
     pub arch: &'static str,
     /// The SIF whose objects are in it, too.
     #[serde(serialize_with = "base_text")]
+    #[schemars(with = "Option<image_format::path_json::PathText>")]
     pub base: Option<PathBuf>,
     /// The size of the layer in it that can be written to, in bytes.
     pub overlay_bytes: Option<u64>,

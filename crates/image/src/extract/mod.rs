@@ -24,6 +24,7 @@ use image_format::sif::{Filesystem, Sif, SifObject};
 use image_format::squash::{FilePart, SquashImage, SquashReadError};
 use launch::Unfinished;
 use rustix::fs::{Mode, OFlags, open, statvfs};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::Manifest;
@@ -147,7 +148,7 @@ pub(crate) struct StandIn<'a> {
 }
 
 /// What was unpacked.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct Extracted {
     /// The object in a SIF; none of a squashfs.
     pub object: Option<u32>,
@@ -155,6 +156,7 @@ pub struct Extracted {
     pub overlays: Vec<u32>,
     /// The directory that a squashfs stands for, where it says so.
     #[serde(serialize_with = "path_or_none")]
+    #[schemars(with = "Option<recording::Name>")]
     pub stands_for: Option<PathBuf>,
     /// Files, each once, however many names it has.
     pub files: u64,
@@ -173,6 +175,7 @@ pub struct Extracted {
     pub lost_xattrs: u64,
     /// Devices, which this user cannot make.
     #[serde(serialize_with = "image_format::path_json::list::serialize")]
+    #[schemars(with = "Vec<image_format::path_json::PathText>")]
     pub left_out: Vec<PathBuf>,
 }
 

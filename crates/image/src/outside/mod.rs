@@ -16,28 +16,33 @@ use std::path::PathBuf;
 
 use image_format::squash::{SquashImage, SquashNode, SquashReadError};
 use image_format::tree::{FileNodeId, FileNodeKind, FileTree, PathTarget};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Bytes of a text file that are looked at.
 const MOST_TEXT: u64 = 1 << 20;
 
 /// Something that is used from the image and lies outside.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct OutsideReference {
     /// How it is referred to.
     pub by: Reference,
     /// What lies outside: a path, or of a library its name.
     #[serde(with = "image_format::path_json")]
+    #[schemars(with = "image_format::path_json::PathText")]
     pub what: PathBuf,
     /// One of the files that refer to it.
     #[serde(with = "image_format::path_json")]
+    #[schemars(with = "image_format::path_json::PathText")]
     pub from: PathBuf,
     /// How many do.
     pub times: u64,
 }
 
 /// How something outside is referred to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Reference {
     /// A symbolic link points to it.

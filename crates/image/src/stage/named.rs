@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::extract::ExtractList;
@@ -15,7 +16,7 @@ use crate::outside::elf::ElfReader;
 const MOST_TEXT: u64 = 1 << 20;
 
 /// How many files name the path that a tree stands for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Named {
     /// Texts in directories `bin`: scripts by their `#!` line, mostly.
     pub scripts: u64,

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What the header's `schema` says.
@@ -85,8 +86,9 @@ pub struct LoggedProcess {
 }
 
 /// An address, written as `0x7f0012345000`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Address(pub u64);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema)]
+#[schemars(transparent)]
+pub struct Address(#[schemars(with = "String")] pub u64);
 
 impl Serialize for Address {
     fn serialize<S: serde::Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {

@@ -5,6 +5,7 @@
 //! time, so a layout is slow if the quickest of its second tests is.
 
 use launch::layout::LayoutOffset;
+use schemars::JsonSchema;
 use serde::Serialize;
 use stats::Random;
 
@@ -30,7 +31,7 @@ pub struct LayoutScanOptions {
 }
 
 /// What was found. Times are in seconds.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LayoutScan {
     /// How many layouts were walked.
     pub layouts: u64,
@@ -51,7 +52,7 @@ pub struct LayoutScan {
 }
 
 /// A slow layout.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Slow {
     /// As `becalm run --aslr` takes it.
     pub layout: String,

@@ -28,7 +28,7 @@ pub use process::Memory;
 use process::TargetProcess;
 
 /// What was done to a process, and what it brought.
-#[derive(Clone, Debug, serde::Serialize)]
+#[derive(Clone, Debug, serde::Serialize, schemars::JsonSchema)]
 pub struct Collapsed {
     /// Its process id.
     pub pid: i32,

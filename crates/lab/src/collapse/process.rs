@@ -13,7 +13,7 @@ pub(super) struct TargetProcess {
 }
 
 /// How much memory it has, of which kind, in bytes (proc_pid_smaps(5)).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 pub struct Memory {
     /// In memory.
     pub resident_bytes: u64,

@@ -38,7 +38,7 @@ pub struct ForkBenchOptions {
 }
 
 /// A parent's times.
-#[derive(Clone, Debug, serde::Serialize)]
+#[derive(Clone, Debug, serde::Serialize, schemars::JsonSchema)]
 pub struct Parent {
     /// Its memory, in megabytes.
     pub megabytes: u64,
@@ -55,7 +55,7 @@ pub struct Parent {
 }
 
 /// What was measured.
-#[derive(Clone, Debug, serde::Serialize)]
+#[derive(Clone, Debug, serde::Serialize, schemars::JsonSchema)]
 pub struct ForkTimes {
     /// The program that was started.
     pub program: String,

@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 
 use recording::{Micros, Nanos, Recording};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::flame::{BarKind, GraphBar, GraphStack};
@@ -20,7 +21,7 @@ use super::text::{PerfFrame, PerfSample};
 const STACKS: usize = 1 << 20;
 
 /// Where the time of a command went.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct CommandProfile {
     /// Processes that were started, the command included.
     pub processes: u64,
@@ -46,7 +47,7 @@ pub struct CommandProfile {
 }
 
 /// All processes that ran one program.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ProfiledProgram {
     /// Its name; after it a script's.
     pub program: String,
@@ -59,7 +60,7 @@ pub struct ProfiledProgram {
 }
 
 /// Samples in one function itself, not in what it calls.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Function {
     /// Its name; none where there is no symbol.
     pub function: Option<String>,

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{CWD, Mode, mkfifoat};
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal, setsid};
+use schemars::JsonSchema;
 use serde::Serialize;
 use tempfile::TempDir;
 
@@ -37,7 +38,7 @@ const MAX_SIZE: &str = "4G";
 const PIDS: usize = 100 << 10;
 
 /// Which processes are sampled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
     /// All of the machine, by a timer for each CPU: short processes are hit as often as the time
@@ -48,7 +49,7 @@ pub enum Scope {
 }
 
 /// How samples are taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SamplingMethod {
     /// Of which processes.
     pub scope: Scope,

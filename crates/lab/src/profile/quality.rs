@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::elf::{self, SymbolFacts};
 use super::text::PerfSample;
 
 /// What is missing or unsure, and what to do.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ProfileWarning {
     /// Which it is; see docs/schema/becalm.lab.profile.md.
     pub kind: &'static str,

@@ -65,10 +65,11 @@ fn matches(pattern: &[u8], text: &[u8]) -> bool {
 }
 
 /// A file that stays as it is.
-#[derive(Clone, Debug, serde::Serialize)]
+#[derive(Clone, Debug, serde::Serialize, schemars::JsonSchema)]
 pub struct UnboundFile {
     /// The file.
     #[serde(serialize_with = "recording::serialize_shown")]
+    #[schemars(with = "recording::Name")]
     pub path: PathBuf,
     /// Why, in words.
     pub reason: String,

@@ -219,10 +219,11 @@ pub struct BindChange {
 }
 
 /// What binding does to one start.
-#[derive(Clone, Debug, serde::Serialize)]
+#[derive(Clone, Debug, serde::Serialize, schemars::JsonSchema)]
 pub struct Effect {
     /// The program, or the library.
     #[serde(serialize_with = "recording::serialize_shown")]
+    #[schemars(with = "recording::Name")]
     pub path: PathBuf,
     /// Objects that it loads, itself included.
     pub objects: usize,

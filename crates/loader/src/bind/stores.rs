@@ -10,7 +10,9 @@
 use std::path::{Path, PathBuf};
 
 /// A package manager whose store was recognised.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Manager {
     /// A Spack store: changed files differ from Spack's manifests (`spack verify`).
@@ -24,12 +26,15 @@ pub enum Manager {
 }
 
 /// Where a store begins, and whose it is.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, schemars::JsonSchema,
+)]
 pub struct PackageStore {
     /// Whose store it is.
     pub manager: Manager,
     /// The store's root; of EasyBuild, the prefix.
     #[serde(serialize_with = "recording::serialize_shown")]
+    #[schemars(with = "recording::Name")]
     pub root: PathBuf,
 }
 

@@ -6,10 +6,11 @@ use std::path::Path;
 
 use recording::query::clean;
 use recording::{Kind, Recording};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// System calls on the directories and files of a tree, those on their descriptors included.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TreeCalls {
     /// stat and the like, by path.
     pub stats: u64,

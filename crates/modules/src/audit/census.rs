@@ -1,12 +1,13 @@
 //! What there is in a tree, in numbers.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::site::Release;
 use crate::tree::{Cookie, ModulepathTree, TreeEntryKind};
 
 /// What there is in a tree.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Census {
     /// Directories that are walked, the modulepath itself left out.
     pub directories: u64,

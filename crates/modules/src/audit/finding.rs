@@ -1,10 +1,13 @@
 //! One thing that is wrong, or that costs.
 
 use recording::Name;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How bad it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
     /// Good to know; nothing is wrong.
@@ -16,7 +19,9 @@ pub enum Level {
 }
 
 /// What is looked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum AuditRule {
     /// A modulepath that is not there.
@@ -231,7 +236,7 @@ impl AuditRule {
 }
 
 /// One thing that was found.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AuditFinding {
     /// Which rule.
     pub rule: AuditRule,

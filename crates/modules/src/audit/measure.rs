@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use launch::{Command, Ended, Stage};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{ModuleCommand, TreeCalls};
@@ -12,7 +13,7 @@ use crate::recorded::recorded;
 use crate::site::{ModulesSite, User};
 
 /// What a command did.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Measured {
     /// Its calls on the trees.
     pub calls: TreeCalls,

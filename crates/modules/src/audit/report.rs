@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path;
 
 use recording::Name;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -32,7 +33,7 @@ pub struct AuditRequest<'a> {
 }
 
 /// What was found.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Audit {
     /// The release of the site's Modules.
     pub release: Option<String>,
@@ -49,7 +50,7 @@ pub struct Audit {
 }
 
 /// A modulepath.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct AuditedModulepath {
     /// Where.
     pub path: Name,
@@ -62,7 +63,7 @@ pub struct AuditedModulepath {
 }
 
 /// What a command costs a user.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CommandCost {
     /// As it is typed: `module avail`.
     pub command: String,
@@ -77,7 +78,7 @@ pub struct CommandCost {
 }
 
 /// How often a rule was met.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RuleSum {
     /// Which.
     pub rule: AuditRule,

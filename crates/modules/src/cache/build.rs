@@ -5,6 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use remedy::{Plan, Step};
+use schemars::JsonSchema;
 use serde::Serialize;
 use tempfile::NamedTempFile;
 
@@ -113,13 +114,15 @@ pub struct Occasion {
 }
 
 /// A cache that was published.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PublishedCache {
     /// The modulepath.
     #[serde(serialize_with = "recording::serialize_shown")]
+    #[schemars(with = "recording::Name")]
     pub modulepath: PathBuf,
     /// The cache.
     #[serde(serialize_with = "recording::serialize_shown")]
+    #[schemars(with = "recording::Name")]
     pub cache: PathBuf,
     /// Its size in bytes.
     pub bytes: u64,

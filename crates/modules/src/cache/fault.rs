@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use recording::shown_name;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A kind of fault. The first four are dangers, the rest are wrong or useless answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FaultKind {
     /// Modules would evaluate or wait for what `cachebuild` never makes.
@@ -30,7 +31,7 @@ pub enum FaultKind {
 }
 
 /// One fault.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Fault {
     /// Which.
     pub kind: FaultKind,
@@ -52,13 +53,15 @@ impl Fault {
 }
 
 /// What a check found.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Checked {
     /// The modulepath.
     #[serde(serialize_with = "recording::serialize_shown")]
+    #[schemars(with = "recording::Name")]
     pub modulepath: PathBuf,
     /// The cache.
     #[serde(serialize_with = "recording::serialize_shown")]
+    #[schemars(with = "recording::Name")]
     pub cache: PathBuf,
     /// Its size in bytes; 0 if there is none.
     pub bytes: u64,
@@ -96,7 +99,7 @@ impl Checked {
 }
 
 /// How many entries of each kind a cache has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FaultCounts {
     /// Modulefiles, with all that is in them.
     pub modulefiles: u64,

@@ -41,6 +41,7 @@ mod virtual_path;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::site::User;
@@ -91,7 +92,7 @@ impl TidyView {
 }
 
 /// What is to be done, why so, and what is left.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Tidying {
     /// Rc files whose definitions move to the root of their modulepath.
     pub merged: Vec<MergedRcFile>,
@@ -110,6 +111,7 @@ pub struct Tidying {
     pub environment: Vec<(String, String)>,
     /// The modulepath to use from then on, in its order.
     #[serde(serialize_with = "recording::serialize_all_shown")]
+    #[schemars(with = "Vec<recording::Name>")]
     pub modulepath: Vec<PathBuf>,
     /// The calls on the tree that a plain `avail` is expected to save.
     pub saved_calls: u64,
@@ -118,26 +120,30 @@ pub struct Tidying {
 }
 
 /// An rc file whose definitions move to the root of its modulepath.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct MergedRcFile {
     /// The file; it is removed.
     #[serde(serialize_with = "recording::serialize_shown")]
+    #[schemars(with = "recording::Name")]
     pub path: PathBuf,
     /// The rc file at the root.
     #[serde(serialize_with = "recording::serialize_shown")]
+    #[schemars(with = "recording::Name")]
     pub into: PathBuf,
     /// The lines that stand there instead.
     pub lines: Vec<String>,
 }
 
 /// A stray that moves out.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct MovedStray {
     /// From where.
     #[serde(serialize_with = "recording::serialize_shown")]
+    #[schemars(with = "recording::Name")]
     pub from: PathBuf,
     /// To where.
     #[serde(serialize_with = "recording::serialize_shown")]
+    #[schemars(with = "recording::Name")]
     pub to: PathBuf,
     /// Its permissions.
     #[serde(skip)]
@@ -148,10 +154,11 @@ pub struct MovedStray {
 }
 
 /// A file that is hidden.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Hidden {
     /// The file.
     #[serde(serialize_with = "recording::serialize_shown")]
+    #[schemars(with = "recording::Name")]
     pub path: PathBuf,
     /// The line that hides it.
     pub line: String,
@@ -160,13 +167,15 @@ pub struct Hidden {
 }
 
 /// A modulepath of virtual modules.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Virtual {
     /// The directory; it holds nothing but an rc file.
     #[serde(serialize_with = "recording::serialize_shown")]
+    #[schemars(with = "recording::Name")]
     pub path: PathBuf,
     /// The modulepath that it stands for.
     #[serde(serialize_with = "recording::serialize_shown")]
+    #[schemars(with = "recording::Name")]
     pub instead_of: PathBuf,
     /// How many modules it has.
     pub modules: usize,
@@ -187,10 +196,11 @@ pub struct RootRc {
 }
 
 /// What stays as it is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Kept {
     /// Which file, or which modulepath.
     #[serde(serialize_with = "recording::serialize_shown")]
+    #[schemars(with = "recording::Name")]
     pub path: PathBuf,
     /// What it is.
     pub what: TidySubject,
@@ -199,7 +209,7 @@ pub struct Kept {
 }
 
 /// What a tidying is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TidySubject {
     /// An rc file.

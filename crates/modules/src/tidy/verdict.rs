@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use stats::{independent, median};
@@ -19,7 +20,7 @@ const SLOWER: f64 = 1.0 / 1.1;
 const AGAIN: usize = 4;
 
 /// What became of answers and costs.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct TidyVerdict {
     /// Whose answers were compared.
     pub users: Vec<String>,
@@ -32,7 +33,7 @@ pub struct TidyVerdict {
 }
 
 /// An answer that changed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct OutputDifference {
     /// Whose.
     pub user: String,
@@ -45,7 +46,7 @@ pub struct OutputDifference {
 }
 
 /// What a command costs, before and after.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CostChange {
     /// The command.
     pub command: String,

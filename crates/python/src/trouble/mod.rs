@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 
 use recording::query::python::ModuleDirectories;
 use recording::shown;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::attribute::PlacedOperation;
@@ -25,7 +26,7 @@ use recording::module_search::ModuleSearch;
 const EXAMPLES: usize = 3;
 
 /// One thing that is out of the ordinary.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PythonTrouble {
     /// What it is.
     pub kind: PythonTroubleKind,
@@ -40,7 +41,9 @@ pub struct PythonTrouble {
 }
 
 /// What may be out of the ordinary.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum PythonTroubleKind {
     /// Bytecode that does not fit its source.

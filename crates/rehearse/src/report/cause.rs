@@ -10,13 +10,14 @@ use std::path::Path;
 
 use recording::{Attributor, Cause, Event, Nanos, Recording};
 use rustc_hash::FxHashMap;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::RpcSum;
 use crate::{Account, Served};
 
 /// Operations by who asked, and why.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Causes {
     /// By cause, the most frequent first.
     pub causes: Vec<ByCause>,
@@ -28,7 +29,7 @@ pub struct Causes {
 }
 
 /// All operations of one cause.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ByCause {
     /// Why.
     pub cause: Cause,
@@ -38,7 +39,7 @@ pub struct ByCause {
 }
 
 /// All operations of one program.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ByProgram {
     /// The file that ran.
     pub program: String,

@@ -7,13 +7,14 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::RpcSum;
 use crate::{Account, RehearsedDirectory};
 
 /// All operations below a directory that no other row has.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ByDirectory {
     /// The directory, lossily decoded.
     pub directory: String,

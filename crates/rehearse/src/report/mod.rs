@@ -8,6 +8,7 @@ use std::ops::AddAssign;
 use std::time::Duration;
 
 use recording::Recording;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{Account, RehearsedDirectory, Served, Sum};
@@ -18,7 +19,7 @@ pub use directories::ByDirectory;
 pub use warm::Warm;
 
 /// What reached the server, and how long it took: docs/schema/becalm.rehearse.md.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct RehearsalReport {
     /// All metadata operations.
     pub rpcs: u64,
@@ -47,7 +48,7 @@ pub struct RehearsalReport {
 }
 
 /// All operations of one kind.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ByKind {
     /// What was asked for.
     pub kind: RpcKind,
@@ -57,7 +58,7 @@ pub struct ByKind {
 }
 
 /// A part of the operations: metadata operations, where it holds several kinds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct RpcSum {
     /// How many.
     pub rpcs: u64,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::Account;
@@ -9,7 +10,7 @@ use cost::{FilesystemProfile, Revalidation, RpcKind};
 
 /// What a second start of the same command would ask, on the same node, right after the first
 /// ended: of what the first asked, all that the node does not keep for so long.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Warm {
     /// Metadata operations.
     pub rpcs: u64,

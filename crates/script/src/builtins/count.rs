@@ -5,6 +5,7 @@ use std::fs::{self, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{BuiltinsError, directory};
@@ -20,7 +21,7 @@ const NUMBERS: usize = 7;
 pub struct CountFile(PathBuf);
 
 /// What shells that took the library did when a program that it knows was to be started.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CountedStarts {
     /// Shells that took the library. All numbers are of these alone.
     pub shells: u64,

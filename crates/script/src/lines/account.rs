@@ -9,6 +9,7 @@ use std::path::Path;
 
 use recording::{ByteUnits, Descent, Frame, Micros, Nanos, PathId, Process, ProcessId, Recording};
 use rustix::fs::OFlags;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::advice::{self, Advice};
@@ -19,7 +20,7 @@ use super::shim::{self, Shim};
 const MOST_TEXT: u64 = 8 << 20;
 
 /// Which line started what.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct ScriptLines {
     /// Processes that were started, the command itself not counted.
     pub processes: u64,
@@ -37,7 +38,7 @@ pub struct ScriptLines {
 }
 
 /// A line of a script, and what it started.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct ScriptLine {
     /// The file, as text to show; none for text that came from none.
     pub file: Option<String>,
@@ -81,7 +82,7 @@ pub struct ScriptLine {
 }
 
 /// How many processes ran a program.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct StartedProgram {
     /// Its name; none for a subshell.
     pub name: Option<String>,

@@ -1,11 +1,12 @@
 //! What to write instead, where only an edit of the script helps.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::ScriptLine;
 
 /// What to write in a line.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Advice {
     /// The program that it is about.
     pub program: String,

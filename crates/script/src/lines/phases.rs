@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 
 use recording::{Attributor, Cause, Kind, Nanos, Outcome, Phase, Process, ProcessId, Recording};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The time of starts, by what it went to. The recorder's own stops are in it.
 ///
 /// The parts of one process follow each other; those of several add up, also where the processes
 /// ran side by side.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Phases {
     /// From the parent's call to the child's birth: mostly the copy of the page tables.
     #[serde(rename = "fork_ns")]

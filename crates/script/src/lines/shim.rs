@@ -4,13 +4,14 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use recording::{Descent, Nanos, Process, Recording};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::account::base_name;
 use super::phases::{PhaseMoments, since};
 
 /// A program that is executed to execute another, in the same process.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Shim {
     /// What was asked for, as a path.
     pub path: String,

@@ -59,7 +59,7 @@ pub struct SquashImage {
 }
 
 /// What a superblock says, believed or not.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 pub struct SuperblockFacts {
     /// How it is compressed, as mksquashfs calls it.
     pub compression: &'static str,

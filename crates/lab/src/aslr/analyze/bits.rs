@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use stats::{Chance, Count};
 
@@ -22,7 +23,7 @@ const PAIRS: [(u32, u32); 8] =
 const NUMBER: usize = (BITS.end - BITS.start) as usize + PAIRS.len();
 
 /// What was compared, and what was found.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Bits {
     /// How many bits of how many mappings were compared: each is another chance to err.
     pub tested: usize,
@@ -31,7 +32,7 @@ pub struct Bits {
 }
 
 /// A bit of a mapping's address.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Bit {
     /// The mapping.
     pub map: String,

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::limit::median;
@@ -10,7 +11,7 @@ use super::read::{Details, RankSample, RankSamples};
 use crate::aslr::log::RetestChange;
 
 /// What made a process slow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SlowCause {
     /// The processor's frequency, or a neighbour: what knows no layout was slow as well.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use stats::{Chance, Count, least_seen, sample_size};
 
@@ -10,7 +11,7 @@ use super::count::{SlowTally, sum};
 use super::read::RankSamples;
 
 /// One arm against the baseline.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ArmComparison {
     /// The arm.
     pub arm: String,
@@ -42,7 +43,7 @@ pub struct ArmComparison {
 }
 
 /// What is counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ComparedUnit {
     /// Processes.
@@ -52,7 +53,7 @@ pub enum ComparedUnit {
 }
 
 /// What it would take to prove what was seen, if what was seen is how it is.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct NeededRuns {
     /// How many more slow ones in the arm would do, if the baseline stays as it is.
     pub more_slow: Option<u64>,

@@ -1,5 +1,6 @@
 //! How many processes are slow, how sure that is, and whether they come in clusters.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use stats::{Bounds, Chance, Count, Summary, any};
 
@@ -51,7 +52,7 @@ impl SlowTally {
 }
 
 /// An arm in numbers.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ArmCount {
     /// Its name.
     pub name: String,
@@ -70,7 +71,7 @@ pub struct ArmCount {
 }
 
 /// The chance of a job to have a slow rank.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct Risk {
     /// If the share that was seen is the chance of each.
     pub seen: f64,
@@ -106,7 +107,7 @@ pub(super) fn sum(a: Count, b: Count) -> Count {
 }
 
 /// How slow processes follow each other in the logs.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct Clusters {
     /// How many are slow of those that follow a slow one of their job.
     pub after_slow: Count,

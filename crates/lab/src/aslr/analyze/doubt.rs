@@ -1,5 +1,6 @@
 //! Why nothing can be told, where that is so: better said than guessed.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::compare::{ArmComparison, ComparedUnit};
@@ -11,7 +12,7 @@ use super::read::RankSamples;
 const ALIKE: f64 = 0.1;
 
 /// Why nothing can be told of the arms.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Doubt {
     /// Jobs are of several speeds: which is the usual one, nobody can tell.

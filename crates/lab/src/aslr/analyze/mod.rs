@@ -27,6 +27,7 @@ mod read;
 mod slow;
 
 use crate::ministat::DataSet;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use bits::{Bit, Bits};
@@ -60,7 +61,7 @@ pub struct AnalysisOptions {
 }
 
 /// What the samples answer.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Analysis {
     /// Whether an arm has more slow processes than the baseline; null where there is only one arm.
     pub proven: Option<bool>,

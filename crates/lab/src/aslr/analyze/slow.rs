@@ -1,5 +1,6 @@
 //! The slow processes, by name.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::AnalysisOptions;
@@ -8,7 +9,7 @@ use super::limit::SlowLimits;
 use super::read::{RankSample, RankSamples};
 
 /// A slow process. Times are in seconds.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct SlowRank {
     /// Its arm.
     pub arm: String,

@@ -1,5 +1,6 @@
 //! What a campaign of a size can show, before it is run.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use stats::{Count, any, power, sample_size};
 
@@ -7,7 +8,7 @@ use crate::aslr::analyze::{CONFIDENCE, LEVEL};
 
 /// What ranks of each arm can show of something that slows one in so many of one arm, and none of
 /// another.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Expected {
     /// How many ranks each arm has, those of earlier runs included.
     pub ranks_per_arm: u64,

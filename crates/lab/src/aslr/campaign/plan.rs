@@ -1,6 +1,7 @@
 //! What a campaign runs, and in which order.
 
 use launch::layout::{LayoutOffset, MemoryLayout};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::Random;
 
@@ -8,7 +9,7 @@ use crate::aslr::log::{CampaignHeader, SCHEMA};
 use launch::layout::seed;
 
 /// How a job's ranks are laid out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CampaignArm {
     /// As the kernel draws it, for each rank.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufRead, Read};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::rank::{RankLayout, SCHEMA};
@@ -15,7 +16,7 @@ const MOST_RANKS: usize = 10_000_000;
 const NAMED: usize = 8;
 
 /// Whether ranks have one layout.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LayoutVerdict {
     /// How many ranks there are.
     pub ranks: usize,
@@ -32,7 +33,7 @@ pub struct LayoutVerdict {
 }
 
 /// Ranks of one layout.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LayoutGroup {
     /// Its hash.
     pub layout: String,
@@ -45,7 +46,7 @@ pub struct LayoutGroup {
 }
 
 /// A fact that differs between groups.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LayoutDifference {
     /// What.
     pub what: String,

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use launch::Command;
 use launch::layout::{self, LayoutError, MemoryLayout, Untouched};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -17,7 +18,7 @@ use crate::aslr::log::Address;
 pub const SCHEMA: &str = "becalm.lab.aslr.verify.rank/1";
 
 /// One rank's line.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RankLayout {
     /// [`SCHEMA`].
     pub schema: String,

@@ -10,6 +10,7 @@ mod reading;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::aslr::log::Retest;
@@ -23,7 +24,7 @@ pub const MOST_SAMPLES: usize = 20_000_000;
 pub const MOST_DETAILS: usize = 4_000_000;
 
 /// Which number stands for a process.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Statistic {
     /// The mean of its repetitions.
@@ -96,7 +97,7 @@ pub(crate) struct LoggedArm {
 }
 
 /// What was wrong with what was read.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct LogTrouble {
     /// Lines that are no whole record.
     pub malformed: u64,
