@@ -79,7 +79,7 @@ use std::fs::File;
 
 use session::Instruments;
 
-pub use attach::{AttachError, AttachOptions, Watched, attach};
+pub use attach::{AttachError, AttachOptions, NextExec, Watched, attach};
 pub use ending::{AtEnd, processor, to_end, waited};
 pub use inject::{Deadlines, DelayPolicy, ReturnedCall};
 pub use log::ReadImage;

@@ -6,12 +6,14 @@
 //! | `mod` | from the first request to the recording's end |
 //! | `family` | which threads and children a process has |
 //! | `standing` | what is known of a process that runs already |
+//! | `next_exec` | a launcher's child that is about to become its program |
 //! | `refusal` | why one cannot be attached to |
 //!
 //! One thread of becalm's own process traces, and ends when it is over: with it the kernel lets go
 //! of all at once, as it would if becalm were killed. The recording is finished after that.
 
 pub(crate) mod family;
+mod next_exec;
 mod refusal;
 pub(crate) mod standing;
 
@@ -37,6 +39,7 @@ use crate::start_watch::StartWatch;
 use crate::tracer::{Tracer, TracerParts};
 use crate::{Observer, ReadImage, RecordedStarts, Until, boot, clock, host};
 
+pub use next_exec::NextExec;
 pub use refusal::AttachError;
 
 /// How to attach.
@@ -44,6 +47,8 @@ pub use refusal::AttachError;
 pub struct AttachOptions {
     /// The processes that are watched, with all below them.
     pub pids: Vec<i32>,
+    /// Of these, the ones that are watched from their next exec on.
+    pub next_execs: Vec<NextExec>,
     /// What ends the watching; the end of the last of them does in any case, and a signal.
     pub until: Vec<Until>,
     /// Record only what starts processes.
@@ -61,6 +66,8 @@ pub struct Watched {
     pub let_go: Option<LetGo>,
     /// How many processes run on.
     pub left: usize,
+    /// Whether one that was to be watched from its exec on had begun when it could be.
+    pub came_late: bool,
     /// What the recording does not show.
     pub blinds: Vec<Blind>,
     /// Why the recording is cut, if it is.
@@ -104,11 +111,13 @@ fn follow(file: File, options: &AttachOptions, asked: &[i32]) -> Result<Watched,
     clock::hear_of_children();
     let every = ptrace::OPTIONS | libc::PTRACE_O_TRACEEXIT;
     options.pids.iter().try_for_each(|pid| refusal::examine(*pid))?;
+    let seized = options.next_execs.iter().map(|exec| exec.seize(every));
+    let seized = seized.collect::<Result<Vec<_>, _>>()?;
     let mut pids = options.pids.clone();
     // Parents before their children.
     pids.sort_by_key(|pid| (Reverse(standing::age(*pid)), *pid));
     pids.dedup();
-    for pid in &pids {
+    for pid in pids.iter().filter(|pid| !options.next_execs.iter().any(|exec| exec.is_of(**pid))) {
         ptrace::seize(*pid, every).map_err(|error| refused(*pid, error))?;
     }
     let origin = Instant::now();
@@ -135,6 +144,8 @@ fn follow(file: File, options: &AttachOptions, asked: &[i32]) -> Result<Watched,
         page_faults: false,
     });
     pids.iter().for_each(|pid| tracer.join(*pid));
+    let came_late = seized.iter().any(|seized| seized.has_begun);
+    seized.into_iter().try_for_each(next_exec::Seized::goes_on).map_err(AttachError::System)?;
     let followed = tracer.follow_joined(asked);
     let (mut log, left) = tracer.leave_joined();
     // It has been heard, and becalm goes on.
@@ -145,7 +156,7 @@ fn follow(file: File, options: &AttachOptions, asked: &[i32]) -> Result<Watched,
     }
     let blinds = log.blinds().to_vec();
     let failure = log.finish().err().map(|error| error.to_string());
-    Ok(Watched { let_go, left, blinds, failure })
+    Ok(Watched { let_go, left, came_late, blinds, failure })
 }
 
 /// Why a thread could not be traced that was just found to be there.

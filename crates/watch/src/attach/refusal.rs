@@ -29,7 +29,7 @@ pub enum AttachError {
 }
 
 impl AttachError {
-    fn refused(pid: i32, why: impl Into<String>) -> AttachError {
+    pub(super) fn refused(pid: i32, why: impl Into<String>) -> AttachError {
         AttachError::Refused { pid, name: name_of(pid), why: why.into() }
     }
 }

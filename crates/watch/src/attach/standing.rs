@@ -1,5 +1,6 @@
 //! What is known of a process that runs already: what /proc shows.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
@@ -51,23 +52,40 @@ fn other_root(pid: i32) -> Vec<u8> {
     proc_link(pid, "root").filter(|root| root != b"/").unwrap_or_default()
 }
 
-/// Its executable mappings (proc_pid_maps(5)). Its program has begun.
+/// Its executable mappings (proc_pid_maps(5)). Where nothing is mapped but its program and the loader,
+/// its libraries are still to come; else it has begun.
 fn space_of(pid: i32, program: &ExecutedProgram, log: &mut RecordingLog) -> AddressSpace {
     let has_loader = !program.loader_code.is_empty();
     let mut space = AddressSpace::new(has_loader, program.has_musl());
-    space.phase = Phase::Running;
+    let mut files = BTreeSet::new();
     let maps = std::fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
     for (start, end, path) in maps.split(|byte| *byte == b'\n').filter_map(executable) {
         let file = path.starts_with(b"/").then(|| {
             log.mapped(path);
-            log.path(path)
+            let file = log.path(path);
+            files.insert(file);
+            file
         });
         let lies_in = |(code, length): &(u64, u64)| (*code..code + length).contains(&start);
         let is_loader = program.loader_code.iter().any(lies_in)
             || program.loader_code.iter().any(|(code, _)| (start..end).contains(code));
         space.map(start, end - start, file, is_loader);
     }
+    if files.len() > 2 {
+        space.phase = Phase::Running;
+    }
     space
+}
+
+/// How many files a process has mapped to execute what is in them.
+pub(crate) fn code_files(pid: i32) -> usize {
+    let maps = std::fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
+    let files = maps.split(|byte| *byte == b'\n').filter_map(executable);
+    files
+        .map(|(_, _, path)| path)
+        .filter(|path| path.starts_with(b"/"))
+        .collect::<BTreeSet<_>>()
+        .len()
 }
 
 /// The range and the file of a line of `maps` that is of instructions.
