@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, anyhow, bail};
 use recording::Recording;
 use script::lines::LineFinder;
-use watch::{AttachError, AttachOptions, RecordedStarts, Until, Watched};
+use watch::{AttachError, AttachOptions, NextExec, RecordedStarts, Until, Watched};
 
 use crate::exit::Failure;
 use crate::recorded;
@@ -22,6 +22,8 @@ pub struct AttachedRecording {
 /// Whom to watch, and how long.
 pub struct AttachRequest {
     pub pids: Vec<i32>,
+    /// Not before each of them has executed its next program.
+    pub from_exec: bool,
     /// What ends the watching, besides the end of the last one and the user.
     pub until: Vec<Until>,
     /// Only what starts processes.
@@ -31,7 +33,10 @@ pub struct AttachRequest {
 /// Watches processes and records them to a path if one is given, else to a file without a name,
 /// and reads that back.
 pub fn and_read(wanted: AttachRequest, path: Option<&Path>) -> Result<AttachedRecording, Failure> {
-    let AttachRequest { pids, until, starts } = wanted;
+    let AttachRequest { pids, from_exec, until, starts } = wanted;
+    // Before the file: once that is there, an exec is no longer missed.
+    let awaited = if from_exec { &pids[..] } else { &[] };
+    let next_execs = awaited.iter().map(|pid| NextExec::of(*pid)).collect();
     let existed = path.is_some_and(|path| path.symlink_metadata().is_ok());
     let file = match path {
         Some(path) if existed && !path.is_file() => {
@@ -47,6 +52,7 @@ pub fn and_read(wanted: AttachRequest, path: Option<&Path>) -> Result<AttachedRe
     }
     let options = AttachOptions {
         pids,
+        next_execs,
         until,
         starts,
         observer: || Box::new(LineFinder::default()),
@@ -58,6 +64,9 @@ pub fn and_read(wanted: AttachRequest, path: Option<&Path>) -> Result<AttachedRe
             let _ = std::fs::remove_file(path);
         }
     })?;
+    if watched.came_late {
+        term::warn("it had begun when it could be watched: what its loader looked for is missing");
+    }
     if let Some(failure) = &watched.failure {
         let why = format!("the recording is cut, it could not be written to its end: {failure}");
         term::warn(&why);

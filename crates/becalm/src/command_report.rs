@@ -55,7 +55,7 @@ impl ReportOptions {
         Ok(term::print(&text)?)
     }
 
-    fn json_file(&self) -> Option<&Path> {
+    pub fn json_file(&self) -> Option<&Path> {
         self.json.as_ref().and_then(Option::as_deref)
     }
 }
@@ -69,6 +69,11 @@ pub struct CommandReport<'a> {
 }
 
 impl CommandReport<'_> {
+    /// Whether the answer is also wanted as JSON.
+    pub fn is_json(&self) -> bool {
+        self.redirect.is_some() || self.json.is_some()
+    }
+
     /// Prints the answer as JSON, or as a report that is made for so many columns and followed by
     /// whose it was and how the others' can be had; nothing where another rank reports. `source` is
     /// the recording that `--json=FILE` must not replace. The command has ended, and its status is

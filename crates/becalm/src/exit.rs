@@ -14,6 +14,9 @@ pub const USAGE: u8 = 2;
 /// The answer is no, or a verb without a command failed.
 pub const NO: u8 = 1;
 
+/// The start of a command that itself succeeded is over its budget, or nobody knows.
+pub const OVER_BUDGET: u8 = 3;
+
 /// What ends a verb: a status, or an error and the status that goes with it.
 pub struct Failure {
     /// The status.

@@ -41,10 +41,13 @@ struct Cli {
 #[derive(Subcommand)]
 enum BecalmVerb {
     Attach(verb::attach::AttachArgs),
+    Browse(verb::browse::BrowseArgs),
     Calm(verb::calm::CalmArgs),
     Check(verb::check::CheckArgs),
+    Completions(verb::completions::CompletionsArgs),
     Record(verb::record::RecordArgs),
     Report(verb::report::ReportArgs),
+    Man(verb::man::ManArgs),
     Merge(verb::merge::MergeArgs),
     Diff(verb::diff::DiffArgs),
     Export(verb::export::ExportArgs),
@@ -56,6 +59,7 @@ enum BecalmVerb {
     Run(verb::run::RunArgs),
     Rehearse(verb::rehearse::RehearseArgs),
     Scale(verb::scale::ScaleArgs),
+    Schema(verb::schema::SchemaArgs),
     Python(verb::python::PythonArgs),
     Modules(verb::modules::ModulesArgs),
     #[command(hide = true)]
@@ -79,10 +83,13 @@ fn main() -> ExitCode {
     };
     let done = match cli.verb {
         BecalmVerb::Attach(args) => verb::attach::run(&args),
+        BecalmVerb::Browse(args) => verb::browse::run(&args),
         BecalmVerb::Calm(args) => verb::calm::run(&args),
         BecalmVerb::Check(args) => verb::check::run(&args),
+        BecalmVerb::Completions(args) => verb::completions::run(&args),
         BecalmVerb::Record(args) => verb::record::run(&args),
         BecalmVerb::Report(args) => verb::report::run(&args),
+        BecalmVerb::Man(args) => verb::man::run(&args),
         BecalmVerb::Merge(args) => verb::merge::run(&args),
         BecalmVerb::Diff(args) => verb::diff::run(&args),
         BecalmVerb::Export(args) => verb::export::run(&args),
@@ -92,6 +99,7 @@ fn main() -> ExitCode {
         BecalmVerb::Run(args) => verb::run::run(&args),
         BecalmVerb::Rehearse(args) => verb::rehearse::run(&args),
         BecalmVerb::Scale(args) => verb::scale::run(&args),
+        BecalmVerb::Schema(args) => verb::schema::run(&args),
         BecalmVerb::Python(args) => verb::python::run(&args),
         BecalmVerb::Modules(args) => verb::modules::run(&args),
         BecalmVerb::Aslr(args) => verb::lab::aslr::run(&args),

@@ -7,8 +7,10 @@ use std::path::Path;
 
 use anyhow::{Context, anyhow};
 use job::RecordingTarget;
-use recording::{Rank, Recording, shown_name};
+use recording::{Blind, LetGo, Rank, Recording, shown_name};
+use schemars::JsonSchema;
 use script::lines::LineFinder;
+use serde::Serialize;
 use watch::{Finished, Session};
 
 use crate::exit::Failure;
@@ -229,21 +231,44 @@ pub fn say_what_is_missing_of(rank: &Rank, finished: &Finished) {
     }
 }
 
+/// What `becalm record --json` answers.
+#[derive(Serialize, JsonSchema)]
+pub struct RecordAnswer<'a> {
+    /// `becalm.record/1`.
+    schema: &'static str,
+    /// The path given with `-o`.
+    recording: String,
+    /// Under srun or mpirun: which rank. `recording` is then the node's file, which has all ranks
+    /// once the last of the node has ended.
+    rank: Option<&'a Rank>,
+    /// How the command ended.
+    ended: launch::Ended,
+    /// Processes of the command that still run; they are recorded further, in the background.
+    still_running: usize,
+    /// Whether the recording on disk was ended and holds the whole run.
+    whole: bool,
+    /// When and why the command was let go of, if it was when its start was over.
+    let_go: Option<&'a LetGo>,
+    /// Why the recording is cut, e.g. a full disk.
+    failure: Option<&'a str>,
+    /// What the recording does not show.
+    blinds: &'a [Blind],
+}
+
 /// One JSON object about a recording that was just made (docs/schema/becalm.record.md).
 pub fn print_json(path: &Path, rank: Option<&Rank>, finished: &Finished) -> Result<(), Failure> {
-    let object = serde_json::json!({
-        "schema": "becalm.record/1",
-        "recording": shown_name(path),
-        "rank": rank,
-        "ended": finished.ended,
-        "still_running": finished.still_running,
-        "whole": finished.failure.is_none()
-            && finished.still_running == 0
-            && finished.let_go.is_none(),
-        "let_go": finished.let_go,
-        "failure": finished.failure,
-        "blinds": finished.blinds,
-    });
+    let Finished { ended, still_running, let_go, failure, blinds } = finished;
+    let object = RecordAnswer {
+        schema: "becalm.record/1",
+        recording: shown_name(path),
+        rank,
+        ended: *ended,
+        still_running: *still_running,
+        whole: failure.is_none() && *still_running == 0 && let_go.is_none(),
+        let_go: let_go.as_ref(),
+        failure: failure.as_deref(),
+        blinds,
+    };
     let line = term::json::line(&object).map_err(Failure::of_command)?;
     term::print_beside(&format!("{line}\n"));
     Ok(())

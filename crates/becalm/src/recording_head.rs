@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 
 use explain::{RunWarning, WarningKind};
 use recording::{LetGo, Name, Nanos, Recording, shown_name};
+use schemars::JsonSchema;
 use serde::Serialize;
 use term::{plain, quoted_path, shell_line, width};
 
 /// What every verb says of a recording before it says anything else.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct RecordingHead {
     /// The recording's file, as given.
     #[serde(skip)]

@@ -3,16 +3,18 @@
 use clap::Command;
 
 /// The headings, and the verbs below each, in the order in which they are met.
-const GROUPS: [(&str, &[&str]); 5] = [
+const GROUPS: [(&str, &[&str]); 7] = [
     ("Start here", &["check", "fix", "run", "prove", "undo", "calm", "doctor"]),
-    ("Recordings", &["record", "report", "diff", "merge", "export", "attach"]),
+    ("Recordings", &["record", "report", "browse", "diff", "merge", "export", "attach"]),
     ("What if", &["rehearse", "scale"]),
     ("By storm", &["elf", "python", "modules", "fork", "image"]),
     ("Laboratory", &["lab"]),
+    ("Your shell", &["completions", "man"]),
+    ("For programs", &["schema"]),
 ];
 
 /// Wide enough for every verb, and two blanks.
-const INDENT: usize = 12;
+const INDENT: usize = 15;
 
 /// The same command, whose help lists its verbs in groups: clap has no headings for them.
 pub fn grouped(command: Command) -> Command {

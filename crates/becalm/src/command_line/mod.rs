@@ -4,12 +4,14 @@
 //! |---|---|
 //! | `groups` | the verbs as `becalm --help` groups them |
 //! | `dashes` | the `--` that is missing before a command |
+//! | `shown` | the verbs and options that help shows, and no others |
 //! | `equals` | the `=` that is missing between an option and its value |
 //! | `verbs` | the verb that is meant by one that is none |
 
 mod dashes;
 mod equals;
 mod groups;
+mod shown;
 mod verbs;
 
 use std::ffi::OsString;
@@ -20,6 +22,8 @@ use clap::{Arg, Command, CommandFactory, FromArgMatches};
 
 use crate::Cli;
 use crate::exit::{self, USAGE};
+
+pub use shown::shown;
 
 /// The verb and its options. What stands in their way is said, and ends becalm.
 pub fn parse(words: &[OsString]) -> Result<Cli, ExitCode> {
@@ -105,6 +109,11 @@ mod tests {
         }
     }
 
+    /// What they print is other programs' to read: Modules' own answer, a shell's script, a page of
+    /// man; or a screen for a person, whose numbers are those of `report --json` and `check --json`.
+    const HAVE_NO_JSON: [&str; 4] =
+        ["becalm browse", "becalm modules avail", "becalm completions", "becalm man"];
+
     #[test]
     fn the_help_of_every_verb_ends_with_an_example_of_it_and_leaves_offer_json() {
         let mut verbs = Vec::new();
@@ -117,7 +126,9 @@ mod tests {
             assert!(last.contains(&words), "{words}: {last}");
             let is_leaf = verb.get_subcommands().next().is_none();
             let has_json = verb.get_arguments().any(|arg| arg.get_long() == Some("json"));
-            assert!(has_json || !is_leaf || words.ends_with("modules avail"), "{words}");
+            assert!(has_json || !is_leaf || HAVE_NO_JSON.contains(&words.as_str()), "{words}");
+            let has_schema = crate::verb::schema::has(words.trim_start_matches("becalm "));
+            assert!(has_schema || !is_leaf || !has_json, "no schema: {words}");
         }
     }
 

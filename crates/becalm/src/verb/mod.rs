@@ -1,8 +1,10 @@
 //! The verbs, one file each.
 
 pub mod attach;
+pub mod browse;
 pub mod calm;
 pub mod check;
+pub mod completions;
 pub mod diff;
 pub mod doctor;
 pub mod elf;
@@ -11,6 +13,7 @@ pub mod fix;
 pub mod fork;
 pub mod image;
 pub mod lab;
+pub mod man;
 pub mod merge;
 pub mod modules;
 pub mod prove;
@@ -20,4 +23,5 @@ pub mod rehearse;
 pub mod report;
 pub mod run;
 pub mod scale;
+pub mod schema;
 pub mod undo;

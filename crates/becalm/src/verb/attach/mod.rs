@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use recording::{JoinedRun, LetGo, LetGoReason};
+use schemars::JsonSchema;
 use serde::Serialize;
 use watch::Until;
 
@@ -42,6 +43,12 @@ pub struct AttachArgs {
     #[arg(long, value_name = "JOBID[.STEP]")]
     job: Option<String>,
 
+    /// Watch from the moment that each of them executes its next program, and wait for that, at most
+    /// 10 s: for a launcher's child, as a task prolog of Slurm's knows it. Its first few calls may
+    /// be missed
+    #[arg(long, conflicts_with = "job")]
+    from_exec: bool,
+
     #[command(flatten)]
     cost: CostOptions,
 
@@ -55,8 +62,9 @@ pub struct AttachArgs {
 }
 
 /// What `becalm attach` answers.
-#[derive(Serialize)]
-struct AttachAnswer<'a> {
+#[derive(Serialize, JsonSchema)]
+pub struct AttachAnswer<'a> {
+    /// `becalm.attach/1`.
     schema: &'static str,
     /// Whom it was asked to watch, and how long the oldest of them had run.
     joined: Option<&'a JoinedRun>,
@@ -66,6 +74,7 @@ struct AttachAnswer<'a> {
     end: &'static str,
     /// How many processes run on.
     left: usize,
+    /// What was seen of them, as `becalm check` has it.
     check: &'a CheckAnswer,
 }
 
@@ -78,7 +87,8 @@ pub fn run(args: &AttachArgs) -> Result<u8, Failure> {
         Some(job) => attached::of_job(job)?,
         None => args.pids.clone(),
     };
-    let wanted = AttachRequest { pids, until: args.until.clone(), starts: None };
+    let wanted =
+        AttachRequest { pids, from_exec: args.from_exec, until: args.until.clone(), starts: None };
     let attached = attached::and_read(wanted, args.output.as_deref())?;
     let recording = &attached.recording;
     let lost = last::keep(&attached.file).err().filter(|_| args.output.is_none());

@@ -1,7 +1,7 @@
 //! `becalm calm`: what a calm file does, and whether it still holds.
 
-mod check;
-mod show;
+pub mod check;
+pub mod show;
 
 use crate::exit::Failure;
 

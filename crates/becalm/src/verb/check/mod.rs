@@ -1,6 +1,8 @@
 //! `becalm check`.
 
-mod view;
+pub mod budget;
+mod openmetrics;
+pub mod view;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -17,6 +19,7 @@ use crate::pictured;
 use crate::rehearsed::{self, RehearseOptions};
 use crate::until_options::UntilOptions;
 use crate::{last, machine, recorded};
+use budget::{BudgetOptions, StartCounts};
 pub use view::{CheckAnswer, RehearsedRun};
 
 /// Run a command, and say which storms of file operations hit it, why, and what to do
@@ -36,6 +39,7 @@ Examples:
   becalm check --rehearse nfs -- python3 -c 'import numpy'
   becalm check -o app.becalm --profile lustre --ranks 24576 --nodes 128 -- ./app --version
   becalm check --html start.html -- ./app --version
+  becalm check --budget ops=500,failed=0 -- ./app --version
   becalm check --json -- ./app --version | jq '.storms[0].sources'")]
 pub struct CheckArgs {
     /// Keep the recording in this file
@@ -45,6 +49,11 @@ pub struct CheckArgs {
     /// Write a picture of the start, too: one HTML file that needs no network
     #[arg(long, value_name = "FILE", value_parser = pictured::file())]
     html: Option<PathBuf>,
+
+    /// Write the start in numbers, too, as OpenMetrics text: a NAME.prom in the directory of the node
+    /// exporter's textfile collector
+    #[arg(long, value_name = "FILE", value_parser = pictured::file())]
+    openmetrics: Option<PathBuf>,
 
     /// Stop at reads, writes and closes, too: slower, and what was read is counted exactly
     #[arg(long)]
@@ -58,6 +67,9 @@ pub struct CheckArgs {
 
     #[command(flatten)]
     cost: CostOptions,
+
+    #[command(flatten)]
+    budget: BudgetOptions,
 
     #[command(flatten)]
     report: ReportOptions,
@@ -86,6 +98,11 @@ pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
     if let Some(target) = &args.html {
         pictured::check(target).map_err(Failure::of_command)?;
     }
+    if let Some(target) = &args.openmetrics {
+        openmetrics::check(target).map_err(Failure::of_command)?;
+    }
+    let budget =
+        args.budget.begin(&args.command, [args.output.as_deref(), args.report.json_file()])?;
     let enter = || match &place {
         Some(place) => Ok(Some((place, rehearsed::enter(place)?))),
         None => Ok(None),
@@ -137,16 +154,25 @@ pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
     check.is_lost = is_lost;
     check.rehearsed = rehearsed;
     check.rank = report.rank.number();
+    check.budget = budget.as_ref().map(|it| it.judge(&recording, &check.findings, &options));
+    check.counts = report.is_json().then(|| StartCounts::of(&recording).bounded());
     if let Some(target) = &args.html {
         write_picture(target, file(args), &check, &recording, &options);
+    }
+    if let Some(target) = &args.openmetrics {
+        let written = openmetrics::write(target, file(args), &check, &recording);
+        written.unwrap_or_else(|error| term::warn(&format!("{error:#}")));
     }
     let others = match kept {
         Some(kept) => format!("how the ranks compare: becalm report {}", kept.display()),
         None => "with -o REC the other ranks are kept, too".to_owned(),
     };
     report.print(file(args), &check, |columns| check.render(columns), &others)?;
+    if let (Some(budget), Some(answer)) = (&budget, &check.budget) {
+        budget.tell(answer, &check.findings);
+    }
     joined?;
-    recorded::pass_on(&finished)
+    Ok(budget::status(recorded::pass_on(&finished)?, check.budget.as_ref()))
 }
 
 /// Writes the picture of a start. The command has ended, and its status is passed: where it cannot

@@ -1,6 +1,6 @@
 //! `becalm diff`.
 
-mod view;
+pub mod view;
 
 use std::path::PathBuf;
 

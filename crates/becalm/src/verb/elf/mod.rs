@@ -1,7 +1,7 @@
 //! `becalm elf`: what the dynamic loader does, and binding it away.
 
 pub mod bind;
-mod tree;
+pub mod tree;
 
 use crate::exit::Failure;
 

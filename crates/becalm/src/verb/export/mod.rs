@@ -1,9 +1,11 @@
 //! `becalm export`.
 
-mod view;
+pub mod view;
 
-use std::io::{BufWriter, Write, stdout};
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{BufWriter, IsTerminal, Read, Write, stdout};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -16,14 +18,16 @@ use view::Export;
 
 /// Write a recording in another program's format
 ///
-/// jsonl: every field, for jq and DuckDB. strace: the text of strace -f, for Perfetto and for
-/// people. chrome: Trace Event Format, for Perfetto. folded: stacks, for inferno and
-/// flamegraph.pl. csv: one row a call.
+/// jsonl: every field, for jq. strace: the text of strace -f, for
+/// people. chrome: Trace Event Format, for chrome://tracing. folded: stacks, for inferno and
+/// flamegraph.pl. csv: one row a call. perfetto: its own trace, with processes, causes and counters.
+/// speedscope: stacks with what they cost. parquet: the rows of csv, typed, for DuckDB and Arrow.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   becalm export run.becalm --format jsonl | jq 'select(.error == \"ENOENT\")'
   becalm export run.becalm --format folded | inferno-flamegraph > run.svg
-  becalm export run.becalm --format chrome -o run.json      then open ui.perfetto.dev")]
+  becalm export run.becalm --format perfetto -o run.pftrace    then open it in ui.perfetto.dev
+  becalm export run.becalm --format parquet -o run.parquet")]
 pub struct ExportArgs {
     /// A recording that `becalm record` made
     recording: PathBuf,
@@ -63,12 +67,30 @@ pub fn run(args: &ExportArgs) -> Result<u8, Failure> {
             let error = anyhow::anyhow!("--json needs a file: -o FILE");
             return Err(Failure { status: USAGE, error });
         }
+        if args.format.is_binary() && stdout().is_terminal() {
+            let error = anyhow::anyhow!("{} is no text: name a file with -o FILE", args.format);
+            return Err(Failure { status: USAGE, error });
+        }
         let mut out = BufWriter::with_capacity(256 << 10, stdout().lock());
         write(&mut out).and_then(|()| out.flush()).context("standard output")?;
         return Ok(0);
     };
+    if is_another_recording(file, &args.recording) {
+        let why = anyhow::anyhow!("{}: it is a recording; choose another name", file.display());
+        return Err(why.into());
+    }
     save::whole(file, &args.recording, write)?;
     let done = Export::of(run, args.format, file);
     term::print_answer(args.json, &done, |_| done.render())?;
     Ok(0)
+}
+
+/// Whether a file that would be replaced is a recording, which cannot be made again, and not the one
+/// that is read.
+fn is_another_recording(target: &Path, source: &Path) -> bool {
+    let inode = |file: &Path| file.metadata().ok().map(|it| (it.dev(), it.ino()));
+    let is_source = || inode(target) == inode(source);
+    let mut start = Vec::new();
+    let mut read = || File::open(target).and_then(|file| file.take(14).read_to_end(&mut start));
+    target.is_file() && !is_source() && read().is_ok() && recording::is_recording(&start)
 }

@@ -4,14 +4,15 @@ use std::path::{Path, PathBuf};
 
 use recording::export::ExportFormat;
 use recording::{ByteUnits, shown_name};
+use schemars::JsonSchema;
 use serde::Serialize;
 use term::number::{bytes, counted};
-use term::{plain, quoted_path, style};
+use term::{plain, quoted, quoted_path, style};
 
 use crate::recording_head::RecordingHead;
 
 /// What `becalm export -o FILE` answers.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Export {
     /// `becalm.export/1`.
     pub schema: &'static str,
@@ -59,7 +60,13 @@ impl Export {
         match self.format {
             "jsonl" => format!("jq . {file} | less"),
             "folded" => format!("inferno-flamegraph < {file} > {file}.svg"),
-            "chrome" | "strace" => format!("open {file} in ui.perfetto.dev"),
+            "perfetto" | "chrome" => format!("open {file} in ui.perfetto.dev"),
+            "strace" => format!("less {file}"),
+            "speedscope" => format!("open {file} in www.speedscope.app"),
+            "parquet" => {
+                let name = self.output.replace('\'', "''");
+                format!("duckdb -c {}", quoted(format!("from read_parquet('{name}') limit 10")))
+            }
             _ => format!("less {file}"),
         }
     }

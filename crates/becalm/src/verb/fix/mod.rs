@@ -3,10 +3,11 @@
 mod applied;
 mod calm;
 mod copies;
+pub mod data;
 mod image;
 mod plan;
 mod trial;
-mod view;
+pub mod view;
 
 use std::ffi::OsString;
 use std::os::fd::AsRawFd;
@@ -116,7 +117,7 @@ fn plan_only(args: &FixArgs) -> Result<u8, Failure> {
     }
     let fix = FixAnswer::planned(&plan);
     match redirect {
-        Some(redirect) => redirect.print(&term::json(&fix.to_value())?)?,
+        Some(redirect) => redirect.print(&term::json(&fix.data())?)?,
         None => term::print(&fix.render(term::width::terminal(), &next(&plan)))?,
     }
     Ok(if plan.is_empty() { NO } else { 0 })
@@ -189,7 +190,7 @@ fn title(args: &FixArgs) -> String {
 
 fn print(args: &FixArgs, fix: &FixAnswer<'_>, next: &str) -> Result<(), Failure> {
     let text = match args.json {
-        true => term::json(&fix.to_value())?,
+        true => term::json(&fix.data())?,
         false => fix.render(term::width::terminal(), next),
     };
     Ok(term::print(&text)?)

@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use cure::{Cure, CureActor, TakenAway};
 use explain::WaitModel;
 use prove::Harm;
-use recording::{ByteUnits, shown_name};
-use serde_json::{Value, json};
+use recording::ByteUnits;
 use term::number::{bytes, count, counted};
 use term::{plain, style, width};
 
@@ -124,14 +123,14 @@ impl<'a> FixAnswer<'a> {
     }
 
     /// The name in the journal, where files were bound under it.
-    fn bound(&self) -> Option<&str> {
+    pub(super) fn bound(&self) -> Option<&str> {
         let is_dropped =
             |tried: &TrialResult| tried.harm.is_none() && !self.plan.binds(&tried.kept);
         self.applied.filter(|_| !self.tried.is_some_and(is_dropped))
     }
 
     /// Why nobody else can use the calm file, of copies that are kept.
-    fn only_you(&self) -> Option<&String> {
+    pub(super) fn only_you(&self) -> Option<&String> {
         let parts = self.tried.map_or_else(|| self.plan.parts(), |tried| tried.kept.clone());
         self.plan.only_you.as_ref().filter(|_| self.plan.shows_copies(&parts))
     }
@@ -196,43 +195,6 @@ impl<'a> FixAnswer<'a> {
         }
         lines
     }
-
-    /// The whole as data (docs/schema/becalm.fix.md).
-    pub fn to_value(&self) -> Value {
-        let plan = self.plan;
-        let harm = self.tried.and_then(|tried| tried.harm);
-        let dropped = self.tried.map(|tried| {
-            let each = tried.dropped.iter();
-            each.map(|(cure, harm)| json!({ "cure": cure, "harm": harm })).collect::<Vec<_>>()
-        });
-        let calm = plan
-            .calm
-            .as_ref()
-            .filter(|_| self.tried.is_none_or(|tried| plan.launches(&tried.kept)));
-        let all = || plan.cures.storms.iter().map(|(_, cures)| cures);
-        let others = all().flat_map(|all| &all.cures).filter(|cure| !cure.is_appliable());
-        json!({
-            "schema": "becalm.fix/1",
-            "cures": plan.cures.chosen,
-            "predicted": plan.cures.predicted,
-            "others": others.collect::<Vec<_>>(),
-            "not_chosen": all().flat_map(|all| &all.not_chosen).collect::<Vec<_>>(),
-            "calm_file": calm.map(|calm| shown_name(&calm.shown)),
-            "only_you": self.only_you(),
-            "binding": Bound::of(&plan.binding, self.bound()).to_value(),
-            "image": plan.image.as_ref().map(EnvironmentImage::to_value),
-            "no_image": plan.no_image,
-            "failed": plan.failed,
-            "model": plan.wait.model,
-            "predicted_wait": plan.wait.now,
-            "predicted_wait_after": plan.wait.after,
-            "applied": self.applied,
-            "dropped": dropped,
-            "taken_back": harm.is_some(),
-            "harm": harm,
-            "proof": self.tried.map(|tried| &tried.proof),
-        })
-    }
 }
 
 /// What a cure changes in a start, for whom to do, at which risk.
@@ -295,17 +257,5 @@ impl EnvironmentImage {
             bytes(ByteUnits(self.bytes)),
             counted(self.taken.metadata_ops, "metadata operation", "metadata operations"),
         )
-    }
-
-    fn to_value(&self) -> Value {
-        json!({
-            "directories": self.directories.iter().map(shown_name).collect::<Vec<_>>(),
-            "file": shown_name(&self.image),
-            "metadata_ops": self.taken.metadata_ops,
-            "enoent": self.taken.enoent,
-            "entries": self.entries,
-            "bytes": self.bytes,
-            "image_bytes": self.image_bytes,
-        })
     }
 }

@@ -1,6 +1,6 @@
 //! `becalm fork`: scripts that start thousands of tiny programs.
 
-mod lines;
+pub mod lines;
 
 use super::lab::fork::{bench, collapse};
 use crate::exit::Failure;

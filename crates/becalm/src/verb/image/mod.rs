@@ -1,9 +1,9 @@
 //! `becalm image`: many small files as one.
 
-mod build;
-mod extract;
-mod inspect;
-mod overlay;
+pub mod build;
+pub mod extract;
+pub mod inspect;
+pub mod overlay;
 
 use crate::exit::Failure;
 

@@ -1,6 +1,6 @@
 //! `becalm merge`.
 
-mod view;
+pub mod view;
 
 use std::fs::File;
 use std::io::Read;

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use recording::{RankedRecordings, shown_name};
+use schemars::JsonSchema;
 use serde::Serialize;
 use term::number::counted;
 use term::{plain, quoted_path, style};
@@ -11,7 +12,7 @@ use crate::verb::report::view::ranks::{absent, nodes_of, numbers};
 
 /// What `becalm merge` answers: as JSON, docs/schema/becalm.merge.md; as text,
 /// [`MergedRecordings::render`].
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct MergedRecordings {
     /// `becalm.merge/1`.
     pub schema: &'static str,

@@ -1,11 +1,11 @@
 //! `becalm modules`: trees of modulefiles for Environment Modules and Lmod.
 
-mod audit;
+pub mod audit;
 mod avail;
-mod cache;
-mod hook;
-mod index;
-mod tidy;
+pub mod cache;
+pub mod hook;
+pub mod index;
+pub mod tidy;
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;

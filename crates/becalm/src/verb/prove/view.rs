@@ -143,7 +143,7 @@ fn times(proof: &Proof) -> Table {
         Column::text("time"),
         Column::number("median"),
         Column::number("quartiles"),
-        Column::number("min"),
+        Column::number("min").spare(),
         Column::number("max").spare(),
         Column::number("CPU").spare(),
         Column::number("runs"),

@@ -2,7 +2,7 @@
 
 mod hooked;
 mod importtime;
-mod scan;
+pub mod scan;
 
 use crate::exit::Failure;
 

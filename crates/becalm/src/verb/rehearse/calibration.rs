@@ -2,9 +2,19 @@
 
 use recording::Nanos;
 use rehearse::calibrate::{Calibration, Series, TOLERANCE};
-
+use schemars::JsonSchema;
+use serde::Serialize;
 use term::number::{count, time};
 use term::{Cell, Column, Table, plain, style, width};
+
+/// What `becalm rehearse --calibrate --json` answers.
+#[derive(Serialize, JsonSchema)]
+pub struct CalibrationAnswer<'a> {
+    /// `becalm.rehearse/1`.
+    pub schema: &'static str,
+    /// What was measured.
+    pub calibration: &'a Calibration,
+}
 
 /// The answer as a person reads it, at most `columns` columns wide.
 pub fn render(calibration: &Calibration, columns: usize) -> String {

@@ -1,8 +1,8 @@
 //! `becalm rehearse`.
 
-mod calibration;
+pub mod calibration;
 mod run;
-mod view;
+pub mod view;
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -16,7 +16,6 @@ use job::ReportingRank;
 use recording::{Recording, shown_name};
 use rehearse::report::RehearsalReport;
 use rehearse::{RehearsalRequest, RehearsedDirectory};
-use serde_json::json;
 use term::number::{count, time};
 use term::{Column, Table};
 
@@ -307,7 +306,10 @@ fn calibrate(args: &RehearseArgs, profile: &FilesystemProfile) -> Result<u8, Fai
     let calibration = rehearse::calibrate::calibrate(profile, &below, &progress)?;
     drop(waiting);
     let text = match &args.json {
-        Some(_) => term::json(&json!({ "schema": SCHEMA, "calibration": calibration }))?,
+        Some(_) => term::json(&calibration::CalibrationAnswer {
+            schema: SCHEMA,
+            calibration: &calibration,
+        })?,
         None => calibration::render(&calibration, term::width::terminal()),
     };
     match &args.json {

@@ -5,6 +5,7 @@ use launch::Ended;
 use recording::{Nanos, shown_name};
 use rehearse::RehearsedDirectory;
 use rehearse::report::{RehearsalReport, RpcSum};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use term::number::{bytes, count, counted, percent, time};
@@ -12,7 +13,7 @@ use term::{Column, Table, plain, style, width};
 
 /// What `becalm rehearse` answers: as JSON, docs/schema/becalm.rehearse.md; as text,
 /// [`RehearsalAnswer::render`].
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct RehearsalAnswer {
     /// `becalm.rehearse/1`.
     pub schema: &'static str,
@@ -45,7 +46,7 @@ pub struct RehearsalAnswer {
 }
 
 /// What a recorded run waits by the cost model.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct WaitPrediction {
     /// The ranks in question.
     pub job: JobSize,
@@ -56,7 +57,7 @@ pub struct WaitPrediction {
 }
 
 /// How a command is made to see a slow filesystem.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EmulatedBy {
     /// Through a FUSE filesystem in a mount namespace.
@@ -68,7 +69,7 @@ pub enum EmulatedBy {
 }
 
 /// A directory that was rehearsed.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct RehearsedPath {
     /// Its real path.
     pub path: String,

@@ -7,6 +7,8 @@ use anyhow::{Context, anyhow};
 use job::LaunchedRank;
 use launch::layout::seed;
 use launch::layout::{self, LayoutError, LayoutOffset, MOST_LAYOUTS, MemoryLayout, Untouched};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::exit::{FAILED, Failure};
 
@@ -47,13 +49,26 @@ impl FromStr for AslrSetting {
     }
 }
 
+/// Where the command's memory lies.
+#[derive(Serialize, JsonSchema)]
+pub struct EnteredLayout {
+    /// `off`, or what `--aslr` takes back: `layout:0x1a2b3+0x40`; null where the program takes none.
+    layout: Option<String>,
+    /// What names the job; null where a seed was given or there is none.
+    job: Option<String>,
+    /// It is one of so many, with `job`.
+    layouts: Option<u64>,
+    /// What does not hold for it, a sentence each.
+    notes: Vec<String>,
+}
+
 /// Lays out what this process executes next, if that is asked for, and says what
 /// docs/schema/becalm.run.md describes. `variables` must hold all others: it is padded to a size.
 pub fn enter(
     args: &RunAslrArgs,
     command: &launch::Command,
     variables: &mut Vec<(OsString, OsString)>,
-) -> Result<Option<serde_json::Value>, Failure> {
+) -> Result<Option<EnteredLayout>, Failure> {
     let Some(drawn) = draw(args)? else { return Ok(None) };
     let mut notes = drawn.notes;
     // What cannot be found, replacing this process will tell.
@@ -85,15 +100,15 @@ pub fn enter(
     if is_first() {
         notes.iter().for_each(|note| term::warn(&format!("--aslr: {note}")));
     }
-    Ok(Some(serde_json::json!({
-        "layout": layout.map(|layout| match layout {
+    Ok(Some(EnteredLayout {
+        layout: layout.map(|layout| match layout {
             MemoryLayout::Off => "off".to_owned(),
             MemoryLayout::Moved(moved) => format!("layout:{moved}"),
         }),
-        "job": drawn.job,
-        "layouts": drawn.layouts,
-        "notes": notes,
-    })))
+        job: drawn.job,
+        layouts: drawn.layouts,
+        notes,
+    }))
 }
 
 /// A layout, and what is to be said about where it is from.

@@ -3,8 +3,9 @@
 use std::ffi::OsString;
 
 use recording::shown_name;
+use schemars::JsonSchema;
 use script::builtins::{self, CountFile, CountedStarts, Prepared, ProgramMatch};
-use serde_json::Value;
+use serde::Serialize;
 
 use crate::exit::Failure;
 
@@ -26,9 +27,45 @@ pub struct RunBuiltinsArgs {
 /// What a command is given, and its file of numbers.
 pub struct PreparedBuiltins {
     /// What docs/schema/becalm.run.md describes.
-    pub about: Value,
+    pub about: GivenBuiltins,
     /// Where shells count, if they are to.
     pub count: Option<CountFile>,
+}
+
+/// What bash does in its own process.
+#[derive(Serialize, JsonSchema)]
+pub struct GivenBuiltins {
+    /// The value of `BASH_ENV`.
+    bash_env: String,
+    /// The programs that a bash may do in its own process: each shell decides that at each command.
+    /// None where `without_effect` says why.
+    inside: Vec<ProgramInside>,
+    /// The programs that bash could do, but for another version or shell.
+    only_started: Vec<ProgramStarted>,
+    /// Why the shell that runs the command takes no builtins, where that is known before it starts.
+    without_effect: Option<String>,
+    /// What the command's shells have counted, with `--count`.
+    counted: Option<CountedStarts>,
+}
+
+/// A program that a bash may do in its own process.
+#[derive(Serialize, JsonSchema)]
+struct ProgramInside {
+    /// Its name.
+    name: &'static str,
+    /// Its file, without symbolic links.
+    file: String,
+    /// What it says that it is.
+    version: String,
+}
+
+/// A program that is always started.
+#[derive(Serialize, JsonSchema)]
+struct ProgramStarted {
+    /// Its name.
+    name: &'static str,
+    /// What it says that it is, or why it says nothing, or what `without_effect` says.
+    why: String,
 }
 
 /// Prepares the builtins, if they are asked for.
@@ -60,26 +97,23 @@ pub fn prepare(
 }
 
 /// Which programs are done inside is decided by each shell at each command: here is which could be.
-fn about(prepared: &Prepared, without: Option<String>) -> Value {
+fn about(prepared: &Prepared, without_effect: Option<String>) -> GivenBuiltins {
     let mut inside = Vec::new();
     let mut only_started = Vec::new();
     for program in &prepared.programs {
-        match (&program.known, &without) {
-            (ProgramMatch::Yes { file, version }, None) => inside.push(serde_json::json!({
-                "name": program.name, "file": shown_name(file), "version": version
-            })),
+        match (&program.known, &without_effect) {
+            (ProgramMatch::Yes { file, version }, None) => inside.push(ProgramInside {
+                name: program.name,
+                file: shown_name(file),
+                version: version.clone(),
+            }),
             (ProgramMatch::Yes { .. }, Some(why)) | (ProgramMatch::No { why }, _) => {
-                only_started.push(serde_json::json!({ "name": program.name, "why": why }));
+                only_started.push(ProgramStarted { name: program.name, why: why.clone() });
             }
         }
     }
-    serde_json::json!({
-        "bash_env": shown_name(&prepared.bash_env),
-        "inside": inside,
-        "only_started": only_started,
-        "without_effect": without,
-        "counted": null,
-    })
+    let bash_env = shown_name(&prepared.bash_env);
+    GivenBuiltins { bash_env, inside, only_started, without_effect, counted: None }
 }
 
 impl PreparedBuiltins {
@@ -88,7 +122,7 @@ impl PreparedBuiltins {
         let Some(count) = &self.count else { return Ok(()) };
         let counted = count.read().map_err(Failure::of_command)?;
         if json {
-            self.about["counted"] = serde_json::json!(counted);
+            self.about.counted = Some(counted);
         } else {
             term::warn(&words(&counted));
         }

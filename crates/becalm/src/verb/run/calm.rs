@@ -10,6 +10,8 @@ use cure::{CalmChange, CalmFile, CalmFileError};
 use image::mount::{Bind, Freshness, MountCondition};
 use recording::shown_name;
 use remedy::{Digest, FileLook};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::image_freshness::ImageFreshness;
 use crate::exit::Failure;
@@ -24,6 +26,23 @@ pub struct CalmLaunch {
     path: PathBuf,
     /// What it says.
     pub file: Arc<CalmFile>,
+}
+
+/// A calm file, as `becalm run --json` tells it.
+#[derive(Serialize, JsonSchema)]
+pub struct LaunchedCalm {
+    /// Where it is, as it was given.
+    file: String,
+    /// The command that it was made for.
+    command: Vec<String>,
+    /// The working directory in which that was given.
+    directory: String,
+    /// How many copies are seen in the place of files.
+    shown: usize,
+    /// Names of the variables that it sets.
+    set: Vec<String>,
+    /// Names of the variables that it unsets.
+    unset: Vec<String>,
 }
 
 impl CalmLaunch {
@@ -141,19 +160,19 @@ impl CalmLaunch {
     }
 
     /// What docs/schema/becalm.run.md describes.
-    pub fn about(&self) -> serde_json::Value {
+    pub fn about(&self) -> LaunchedCalm {
         let names = |names: &mut dyn Iterator<Item = &OsString>| -> Vec<String> {
             names.map(shown_name).collect()
         };
         let environment = &self.file.environment;
-        serde_json::json!({
-            "file": shown_name(&self.path),
-            "command": names(&mut self.file.command.iter()),
-            "directory": shown_name(&self.file.directory),
-            "shown": self.file.shown.len(),
-            "set": names(&mut environment.set.keys()),
-            "unset": names(&mut environment.unset.iter()),
-        })
+        LaunchedCalm {
+            file: shown_name(&self.path),
+            command: names(&mut self.file.command.iter()),
+            directory: shown_name(&self.file.directory),
+            shown: self.file.shown.len(),
+            set: names(&mut environment.set.keys()),
+            unset: names(&mut environment.unset.iter()),
+        }
     }
 }
 

@@ -4,7 +4,9 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use recording::shown_name;
+use schemars::JsonSchema;
 use script::hugepages::{self, Library};
+use serde::Serialize;
 
 /// Whether malloc asks for huge pages.
 #[derive(Clone, clap::Args)]
@@ -16,12 +18,21 @@ pub struct RunHugepagesArgs {
     pub hugepages: bool,
 }
 
+/// What glibc's malloc is told.
+#[derive(Serialize, JsonSchema)]
+pub struct AskedHugepages {
+    /// `GLIBC_TUNABLES`, as the command has it.
+    tunables: String,
+    /// Why that is known to do nothing.
+    without_effect: Option<String>,
+}
+
 /// Sets the tunable, if that is asked for, and says what docs/schema/becalm.run.md describes.
 pub fn ask(
     args: &RunHugepagesArgs,
     command: &launch::Command,
     variables: &mut Vec<(OsString, OsString)>,
-) -> Option<serde_json::Value> {
+) -> Option<AskedHugepages> {
     if !args.hugepages {
         return None;
     }
@@ -31,9 +42,7 @@ pub fn ask(
     if let Some(why) = &why {
         term::warn(&format!("--hugepages may have no effect: {why}"));
     }
-    let about = serde_json::json!({
-        "tunables": shown_name(&tunables), "without_effect": why
-    });
+    let about = AskedHugepages { tunables: shown_name(&tunables), without_effect: why };
     variables.push((hugepages::VARIABLE.into(), tunables));
     Some(about)
 }

@@ -6,11 +6,28 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use image::mount::{self, Bind, Entered, MountError, MountMethod, MountRequest, WritableOverlay};
 use recording::shown_name;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::calm::CalmLaunch;
 use super::image_freshness::ImageFreshness;
 use super::stage;
 use crate::exit::{Failure, USAGE};
+
+/// An image that the command sees.
+#[derive(Serialize, JsonSchema)]
+pub struct EnteredImage {
+    /// Its file, without symbolic links in its path.
+    pub file: String,
+    /// The paths that it is mounted over; `/` where it is a whole root.
+    pub over: Vec<String>,
+    /// What mounts it: `kernel` or `fuse`; `stage` where it is unpacked instead.
+    pub by: &'static str,
+    /// Whether another rank of the node and job was here before, and its mount or tree is used.
+    pub joined: bool,
+    /// Where it is unpacked, as nothing can be mounted and `--stage` allows it.
+    pub staged: Option<stage::UnpackedTree>,
+}
 
 /// An image, and what lies over it.
 #[derive(clap::Args)]
@@ -60,7 +77,7 @@ pub fn enter(
     json: bool,
     command: &mut launch::Command,
     variables: &mut Vec<(OsString, OsString)>,
-) -> Result<Option<serde_json::Value>, Failure> {
+) -> Result<Option<EnteredImage>, Failure> {
     let image = args.image.as_deref().or(calm.and_then(CalmLaunch::image));
     let Some(wanted) = wanted(args, image, calm, freshness)? else { return Ok(None) };
     if let Some(staged) = stage::enter(&args.stage, json, &wanted, command, variables)? {
@@ -80,17 +97,17 @@ pub fn enter(
 }
 
 /// None where there is no image: only copies are shown.
-fn about(entered: &Entered) -> Option<serde_json::Value> {
-    Some(serde_json::json!({
-        "file": shown_name(entered.image.as_ref()?),
-        "over": entered.over.iter().map(shown_name).collect::<Vec<_>>(),
-        "by": match entered.by {
+fn about(entered: &Entered) -> Option<EnteredImage> {
+    Some(EnteredImage {
+        file: shown_name(entered.image.as_ref()?),
+        over: entered.over.iter().map(shown_name).collect(),
+        by: match entered.by {
             MountMethod::Kernel => "kernel",
             MountMethod::Fuse => "fuse",
         },
-        "joined": entered.joined,
-        "staged": null,
-    }))
+        joined: entered.joined,
+        staged: None,
+    })
 }
 
 /// What is to be mounted, if anything is.

@@ -12,6 +12,9 @@ mod stage;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use crate::exit::Failure;
 
 /// Run a command calmed: as a calm file says, or in an image over the directory that it was made of,
@@ -71,6 +74,25 @@ pub struct RunArgs {
     command: Vec<OsString>,
 }
 
+/// What `becalm run --json` answers: what is otherwise than without becalm.
+#[derive(Serialize, JsonSchema)]
+pub struct RunAnswer<'a> {
+    /// `becalm.run/1`.
+    schema: &'static str,
+    /// What was mounted, with `--image` or by a calm file.
+    image: Option<&'a image::EnteredImage>,
+    /// Where memory lies, with `--aslr`.
+    aslr: Option<&'a aslr::EnteredLayout>,
+    /// What bash does in its own process, with `--builtins`.
+    builtins: Option<&'a builtins::GivenBuiltins>,
+    /// What glibc's malloc is told, with `--hugepages`.
+    hugepages: Option<&'a hugepages::AskedHugepages>,
+    /// What is read while the command starts, with `--read-ahead` or by a calm file.
+    read_ahead: Option<&'a read_ahead::BegunReadAhead>,
+    /// The calm file that says what is done.
+    calm: Option<calm::LaunchedCalm>,
+}
+
 /// Runs the verb: becomes the command, unless that fails or its starts are counted.
 pub fn run(args: &RunArgs) -> Result<u8, Failure> {
     let freshness = args.freshness.check;
@@ -94,12 +116,15 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
     // In the image, where there is one.
     let ahead = read_ahead::begin(&args.read_ahead, calm)?;
     let tell = |builtins: Option<&builtins::PreparedBuiltins>| -> Result<(), Failure> {
-        let about = serde_json::json!({
-            "schema": "becalm.run/1", "image": image, "aslr": aslr,
-            "builtins": builtins.map(|given| &given.about), "hugepages": hugepages,
-            "read_ahead": ahead,
-            "calm": calm.map(calm::CalmLaunch::about),
-        });
+        let about = RunAnswer {
+            schema: "becalm.run/1",
+            image: image.as_ref(),
+            aslr: aslr.as_ref(),
+            builtins: builtins.map(|given| &given.about),
+            hugepages: hugepages.as_ref(),
+            read_ahead: ahead.as_ref(),
+            calm: calm.map(calm::CalmLaunch::about),
+        };
         term::print_beside(&term::json(&about).map_err(Failure::of_command)?);
         Ok(())
     };

@@ -11,6 +11,8 @@ use cure::CalmFile;
 use job::LaunchedRank;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{PidfdFlags, getpid, pidfd_open};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::calm::CalmLaunch;
 use crate::exit::Failure;
@@ -32,11 +34,26 @@ pub struct RunReadAheadArgs {
     read_ahead_most: Option<u64>,
 }
 
+/// What is read while the command starts.
+#[derive(Serialize, JsonSchema)]
+pub struct BegunReadAhead {
+    /// Of so many files.
+    files: usize,
+    /// So many parts.
+    parts: usize,
+    /// With so many bytes.
+    bytes: u64,
+    /// But no more than so many.
+    most_bytes: u64,
+    /// Whether another rank of this node reads them.
+    by_another_rank: bool,
+}
+
 /// Begins to read ahead, if that is asked for, and says what docs/schema/becalm.run.md describes.
 pub fn begin(
     args: &RunReadAheadArgs,
     calm: Option<&CalmLaunch>,
-) -> Result<Option<serde_json::Value>, Failure> {
+) -> Result<Option<BegunReadAhead>, Failure> {
     let of_calm = calm.map(|calm| &calm.file.read_ahead).filter(|list| !list.parts.is_empty());
     let list = match (&args.read_ahead, of_calm) {
         (Some(file), _) => list(file).map_err(Failure::of_command)?,
@@ -45,13 +62,13 @@ pub fn begin(
     };
     let is_first = LaunchedRank::this_process().is_none_or(|launched| launched.is_first_here());
     let most = args.read_ahead_most.unwrap_or_else(ahead::quarter_of_free_memory);
-    let about = serde_json::json!({
-        "files": list.files.len(),
-        "parts": list.parts.len(),
-        "bytes": list.bytes(),
-        "most_bytes": most,
-        "by_another_rank": !is_first,
-    });
+    let about = BegunReadAhead {
+        files: list.files.len(),
+        parts: list.parts.len(),
+        bytes: list.bytes(),
+        most_bytes: most,
+        by_another_rank: !is_first,
+    };
     if is_first && !list.parts.is_empty() {
         in_background(list, most).context("reading ahead").map_err(Failure::of_command)?;
     }

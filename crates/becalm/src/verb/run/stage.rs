@@ -7,7 +7,10 @@ use image::mount::{self, MountRequest};
 use image::stage::{self, Named, Staged};
 use job::LaunchedRank;
 use recording::shown_name;
+use schemars::JsonSchema;
+use serde::Serialize;
 
+use super::image::EnteredImage;
 use crate::exit::Failure;
 
 /// Whether an image may be staged.
@@ -19,6 +22,23 @@ pub struct RunStageArgs {
     #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, requires = "mounted",
         conflicts_with = "by")]
     stage: Option<Option<PathBuf>>,
+}
+
+/// Where an image is unpacked, as nothing can be mounted.
+#[derive(Serialize, JsonSchema)]
+pub struct UnpackedTree {
+    /// Why nothing can be mounted.
+    why: String,
+    /// The tree: what the image's paths are for the command.
+    tree: String,
+    /// Bytes of its files.
+    bytes: u64,
+    /// How many files in it name a path of the image, and lead to the original.
+    named: Named,
+    /// Names of the variables whose paths lead into the tree now.
+    variables: Vec<String>,
+    /// The command as it is started.
+    command: Vec<String>,
 }
 
 impl RunStageArgs {
@@ -36,7 +56,7 @@ pub fn enter(
     wanted: &MountRequest,
     command: &mut launch::Command,
     variables: &mut Vec<(OsString, OsString)>,
-) -> Result<Option<serde_json::Value>, Failure> {
+) -> Result<Option<EnteredImage>, Failure> {
     let Some(directory) = &args.stage else { return Ok(None) };
     let Some(why) = mount::why_impossible(wanted).map_err(Failure::of_command)? else {
         return Ok(None);
@@ -80,21 +100,20 @@ fn say(staged: &Staged) {
     ));
 }
 
-fn about(staged: &Staged, why: &str) -> serde_json::Value {
+fn about(staged: &Staged, why: &str) -> EnteredImage {
     let text = |words: &[OsString]| -> Vec<String> { words.iter().map(shown_name).collect() };
-    let Named { scripts, pth, rpaths } = staged.named;
-    serde_json::json!({
-        "file": shown_name(&staged.image),
-        "over": staged.over.iter().map(shown_name).collect::<Vec<_>>(),
-        "by": "stage",
-        "joined": staged.joined,
-        "staged": {
-            "why": why,
-            "tree": shown_name(&staged.tree),
-            "bytes": staged.bytes,
-            "named": { "scripts": scripts, "pth": pth, "rpaths": rpaths },
-            "variables": text(&staged.changed),
-            "command": text(&staged.argv),
-        },
-    })
+    EnteredImage {
+        file: shown_name(&staged.image),
+        over: staged.over.iter().map(shown_name).collect(),
+        by: "stage",
+        joined: staged.joined,
+        staged: Some(UnpackedTree {
+            why: why.to_owned(),
+            tree: shown_name(&staged.tree),
+            bytes: staged.bytes,
+            named: staged.named,
+            variables: text(&staged.changed),
+            command: text(&staged.argv),
+        }),
+    }
 }

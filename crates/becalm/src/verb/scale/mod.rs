@@ -1,7 +1,7 @@
 //! `becalm scale`.
 
 mod plot;
-mod view;
+pub mod view;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -89,18 +89,20 @@ fn draw(grid: &[[Mark; ROWS]], (least, most): (f64, f64), last: f64, two: bool) 
 /// The ranks below the plot: a tick at each power of ten.
 fn axis(width: usize, last: f64) -> String {
     let mut line = vec!['-'; width];
-    let mut labels = vec![' '; width + MARGIN];
+    let mut labels = vec![' '; width];
     for power in 0..=last.log10() as u32 {
         let ranks = 10f64.powi(power as i32);
         let column = (ranks.ln() / last.ln() * (width - 1) as f64).round() as usize;
         line[column] = '+';
         let label = if power < 3 { format!("{ranks}") } else { format!("{}k", ranks / 1e3) };
-        for (place, char) in labels.iter_mut().skip(column).zip(label.chars()) {
+        // It ends below its tick: so the last has room, however narrow the plot is.
+        let start = (column + 1).saturating_sub(label.len());
+        for (place, char) in labels.iter_mut().skip(start).zip(label.chars()) {
             *place = char;
         }
     }
     let line: String = line.into_iter().collect();
     let labels: String = labels.into_iter().collect();
     let margin = " ".repeat(MARGIN);
-    format!("{margin} +{line}\n{margin}  {} ranks\n", labels.trim_end())
+    format!("{margin} +{line}\n{:>MARGIN$}  {}\n", "ranks", labels.trim_end())
 }

@@ -2,6 +2,7 @@
 
 use cost::{ComputeSource, CostModel, FilesystemProfile, JobProjection, JobSize, Projection};
 use recording::Nanos;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use term::number::{count, counted, time};
@@ -9,7 +10,7 @@ use term::{Cell, Column, Table, plain, style, width};
 
 /// What `becalm scale` answers: as JSON, docs/schema/becalm.scale.md; as text,
 /// [`ScaleAnswer::render`].
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ScaleAnswer {
     /// `becalm.scale/1`.
     pub schema: &'static str,
@@ -113,10 +114,10 @@ impl ScaleAnswer {
     fn one_node(&self) -> Table {
         let sides: Vec<_> =
             [Some(&self.before), self.after.as_ref()].into_iter().flatten().collect();
-        let mut columns = vec![Column::text("one node")];
+        let mut columns = vec![Column::path("one node")];
         columns.extend(["before", "after"].map(Column::number).into_iter().take(sides.len()));
         if sides.len() == 1 {
-            columns = vec![Column::text("one node"), Column::number("")];
+            columns = vec![Column::path("one node"), Column::number("")];
         }
         let mut table = Table::new(columns);
         let mut row = |name: String, cell: &dyn Fn(&Projection) -> String| {

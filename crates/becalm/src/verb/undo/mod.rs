@@ -5,6 +5,7 @@ mod view;
 use std::path::Path;
 
 use remedy::{Entry, Options, UndoOptions, Undone};
+use schemars::JsonSchema;
 use serde::Serialize;
 use term::{plain, width};
 
@@ -39,17 +40,33 @@ pub struct UndoArgs {
 }
 
 /// What the verb answers as JSON.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
-enum UndoAnswer<'a> {
-    List { schema: &'static str, applied: Vec<ListedChange<'a>> },
-    Undo { schema: &'static str, dry_run: bool, undone: &'a Undone },
+pub enum UndoAnswer<'a> {
+    /// With `--list`.
+    List {
+        /// `becalm.undo/1`.
+        schema: &'static str,
+        /// What was applied, the oldest first.
+        applied: Vec<ListedChange<'a>>,
+    },
+    /// What was undone.
+    Undo {
+        /// `becalm.undo/1`.
+        schema: &'static str,
+        /// Whether nothing was done, and this is what would be.
+        dry_run: bool,
+        /// What was restored, and what was not.
+        undone: &'a Undone,
+    },
 }
 
-#[derive(Serialize)]
-struct ListedChange<'a> {
+/// One change that was applied.
+#[derive(Serialize, JsonSchema)]
+pub struct ListedChange<'a> {
     #[serde(flatten)]
     entry: &'a Entry,
+    /// When it was applied.
     when: String,
 }
 

@@ -1,6 +1,6 @@
 //! `becalm calm check`.
 
-mod view;
+pub mod view;
 
 use std::path::PathBuf;
 

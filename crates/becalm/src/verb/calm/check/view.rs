@@ -4,31 +4,46 @@ use std::path::Path;
 
 use cure::{CalmChange, CalmFile};
 use recording::shown_name;
+use schemars::JsonSchema;
 use serde::Serialize;
 use term::number::counted;
 use term::{Column, Table, plain, style, width};
 
 /// What `becalm calm check` answers: docs/schema/becalm.calm.check.md.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct CalmChecked {
+    /// `becalm.calm.check/1`.
     schema: &'static str,
+    /// The calm file, as it was given.
     file: String,
+    /// Whether it can be used as it is.
     holds: bool,
+    /// How many files were compared: by their content; those that are read ahead, by size and time.
     compared: u64,
+    /// How many files that the image was made of were compared, by time and size; 0 where there is
+    /// no image, where its sources are not there, and where one has changed.
     sources_compared: u64,
+    /// How many directories, which are searched in another order, were listed.
     directories_compared: u64,
+    /// Those that are not as they were.
     changed: Vec<ChangedFile>,
+    /// What else is in the way, a sentence each: what the image was made of has changed, copies lie
+    /// where nothing may be executed.
     reasons: Vec<String>,
+    /// The working directory in which the calm file was made.
     directory: String,
+    /// The line that writes it again; null where it holds.
     write_again: Option<String>,
     /// The line to type next.
     #[serde(skip)]
     next: String,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct ChangedFile {
+    /// The file.
     path: String,
+    /// What has become of it.
     what: String,
 }
 

@@ -2,7 +2,7 @@
 
 mod launched;
 mod script;
-mod view;
+pub mod view;
 
 use std::path::PathBuf;
 

@@ -7,12 +7,13 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use cure::CalmFile;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::launched::LaunchedCommand;
 
 /// What is printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, clap::ValueEnum, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ScriptKind {
     Shell,
@@ -22,7 +23,7 @@ pub enum ScriptKind {
 }
 
 /// A script.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct LaunchScript {
     /// What it is for.
     kind: ScriptKind,

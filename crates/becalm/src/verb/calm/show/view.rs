@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use cure::{CalmFile, CalmSavings};
 use recording::shown_name;
+use schemars::JsonSchema;
 use serde::Serialize;
 use term::number::{bytes, count, counted, percent, time};
 use term::{Column, Table, plain, style, width};
@@ -12,56 +13,82 @@ use term::{Column, Table, plain, style, width};
 use super::script::LaunchScript;
 
 /// What `becalm calm show` answers: docs/schema/becalm.calm.show.md.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct CalmShown {
+    /// `becalm.calm.show/1`.
     schema: &'static str,
+    /// The calm file, as it was given.
     file: String,
+    /// The command that it was made for, and repeats.
     command: Vec<String>,
+    /// The working directory in which that was given.
     directory: String,
+    /// The image that is mounted.
     image: Option<ShownImage>,
+    /// Copies that the command sees in the place of files.
     shown: Vec<ShownInPlace>,
+    /// The variables that are changed.
     environment: ShownEnvironment,
+    /// Whether bash runs small programs in its own process (`--builtins`).
     builtins: bool,
+    /// Whether malloc asks for huge pages (`--hugepages`).
     hugepages: bool,
+    /// How memory is laid out, as `--aslr` takes it.
     layout: Option<String>,
+    /// What is read while the command starts, before it asks for it.
     read_ahead: Option<ShownAhead>,
+    /// Other files that must be as they were.
     relies_on: Vec<String>,
+    /// What it was expected to save when it was written.
     saves: Option<CalmSavings>,
+    /// What `--as` prints.
     script: Option<LaunchScript>,
     /// The line to type next.
     #[serde(skip)]
     next: String,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct ShownImage {
+    /// The calm file, as it was given.
     file: String,
+    /// The paths that it belongs over.
     over: Vec<String>,
+    /// Its size.
     bytes: u64,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct ShownAhead {
+    /// Of so many files.
     files: u64,
+    /// So many parts.
     parts: u64,
+    /// Its size.
     bytes: u64,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct ShownInPlace {
+    /// The calm file, as it was given.
     file: String,
+    /// Its copy.
     copy: String,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct ShownEnvironment {
+    /// Those that are set.
     set: Vec<ShownVariable>,
+    /// Those that are unset.
     unset: Vec<String>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct ShownVariable {
+    /// Its name.
     name: String,
+    /// Its value.
     value: String,
 }
 

@@ -12,8 +12,10 @@ use std::path::Path;
 use cure::{CloserLook, Cure, CurePlan, CurePrediction, RefusedCure};
 use explain::{Finding, Findings, StartVerdict};
 use recording::{Name, Recording, shown_name};
+use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::budget::{BudgetAnswer, StartCounts};
 use crate::again;
 use crate::predicted_wait::{model_sentence, seconds};
 use term::number::count;
@@ -23,7 +25,7 @@ pub use rehearsed_run::RehearsedRun;
 
 /// What `becalm check` answers: as JSON, docs/schema/becalm.check.md; as text,
 /// [`CheckAnswer::render`].
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct CheckAnswer {
     /// `becalm.check/1`.
     pub schema: &'static str,
@@ -50,6 +52,12 @@ pub struct CheckAnswer {
     pub looks: Vec<CloserLook>,
     /// What a reader may think of, and why it is no cure here.
     pub not_chosen: Vec<RefusedCure>,
+    /// How it stands to its budget; none where it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget: Option<BudgetAnswer>,
+    /// What another start can be compared with it by; none where nobody reads it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counts: Option<StartCounts>,
     /// Those of the cures that `becalm fix` applies.
     #[serde(skip)]
     chosen: Vec<Cure>,
@@ -99,6 +107,8 @@ impl CheckAnswer {
             cures: all().flat_map(|all| all.cures.clone()).collect(),
             looks: all().flat_map(|all| all.looks.clone()).collect(),
             not_chosen: all().flat_map(|all| all.not_chosen.clone()).collect(),
+            budget: None,
+            counts: None,
             chosen: plan.chosen,
             predicted: plan.predicted,
         }
@@ -124,6 +134,9 @@ impl CheckAnswer {
             StartVerdict::NoStorm | StartVerdict::NotKnown => {
                 text.push_str(&self.without_storm(columns));
             }
+        }
+        if let Some(budget) = &self.budget {
+            text.push_str(&budget.render(columns));
         }
         text
     }

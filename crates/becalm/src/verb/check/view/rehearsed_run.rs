@@ -1,11 +1,12 @@
 //! What a checked run did on a rehearsed filesystem.
 
 use recording::Nanos;
+use schemars::JsonSchema;
 use serde::Serialize;
 use term::number::{counted, time};
 
 /// A run on a rehearsed filesystem.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct RehearsedRun {
     /// The profile's name.
     pub profile: String,

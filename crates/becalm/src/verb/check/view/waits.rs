@@ -31,7 +31,8 @@ fn table_of(findings: &Findings, others: &[OtherWait]) -> Table {
     let one_rank = format!("1 rank, {}", findings.model.profile);
     // What is least needed goes first where there is no room: the bar, the failed, the operations.
     let mut table = Table::new([
-        Column::text("cause"),
+        // Others are left out before a name is cut.
+        if others.is_empty() { Column::path("cause") } else { Column::text("cause") },
         Column::number("ops").spare(),
         Column::number("failed").spare(),
         Column::text("").spare(),

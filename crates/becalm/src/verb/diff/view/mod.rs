@@ -1,12 +1,13 @@
 //! `becalm diff`: two recordings, side by side.
 
-mod paths;
+pub mod paths;
 
 use std::path::Path;
 
 use recording::Recording;
 use recording::diff::{self, DiffRow};
 use recording::query::{self, CallFilter, GroupBy, QueryRow};
+use schemars::JsonSchema;
 use serde::Serialize;
 use term::number::{change, change_percent, count, percent};
 use term::{Cell, Column, Table, style, width};
@@ -19,7 +20,7 @@ pub use paths::PathsDiff;
 pub type NamedRecording<'a> = (&'a Path, &'a Recording);
 
 /// What `becalm diff` answers: as JSON, docs/schema/becalm.diff.md; as text, [`Diff::render`].
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Diff {
     /// `becalm.diff/1`.
     pub schema: &'static str,
@@ -39,7 +40,7 @@ pub struct Diff {
 }
 
 /// The sums of two tables.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Total {
     /// The first table's.
     pub before: QueryRow,

@@ -1,6 +1,7 @@
 //! `becalm diff --paths`: which paths either run asked for.
 
 use recording::diff::{self, PathCount};
+use schemars::JsonSchema;
 use serde::Serialize;
 use term::number::{count, counted};
 use term::{Column, Table, style};
@@ -10,7 +11,7 @@ use crate::recording_head::RecordingHead;
 
 /// What `becalm diff --paths` answers: as JSON, docs/schema/becalm.diff.md; as text,
 /// [`PathsDiff::render`]. Numbers are metadata operations that named the path.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct PathsDiff {
     /// `becalm.diff/1`.
     pub schema: &'static str,

@@ -1,5 +1,6 @@
 //! `becalm elf bind`.
 
+pub mod data;
 pub mod view;
 
 use std::path::PathBuf;
@@ -150,7 +151,7 @@ pub fn run(args: &ElfBindArgs) -> Result<u8, Failure> {
     };
     let bound = Bound::of(&binding, applied.as_deref());
     if args.json {
-        term::print(&term::json(&bound.to_value())?)?;
+        term::print(&term::json(&bound.data())?)?;
     } else {
         let next = next(&binding, applied.as_deref());
         term::print(&bound.render(term::width::terminal(), &next))?;

@@ -1,12 +1,8 @@
 //! What `becalm elf bind` answers.
 
-use std::ffi::OsStr;
 use std::path::Path;
 
-use loader::bind::{BindChange, Binding, Counts, Effect, NameLeft};
-use loader::edit::Tier;
-use recording::shown_name;
-use serde_json::{Value, json};
+use loader::bind::{Binding, Counts, Effect, NameLeft};
 use term::number::{change_percent, count, counted};
 use term::{Cell, Column, Table, plain, style, width};
 
@@ -17,9 +13,9 @@ const REASONS: usize = 6;
 
 /// A binding, as it is shown.
 pub struct Bound<'a> {
-    binding: &'a Binding,
+    pub(super) binding: &'a Binding,
     /// What was applied, by its name in the journal.
-    applied: Option<&'a str>,
+    pub(super) applied: Option<&'a str>,
 }
 
 impl<'a> Bound<'a> {
@@ -179,65 +175,6 @@ impl<'a> Bound<'a> {
             text.push('\n');
         }
         if text.is_empty() { text } else { format!("\n{text}") }
-    }
-
-    /// The whole as data (docs/schema/becalm.elf.bind.md).
-    pub fn to_value(&self) -> Value {
-        let binding = self.binding;
-        let text = |text: &OsStr| shown_name(text);
-        let path = |path: &Path| text(path.as_os_str());
-        let change = |change: &BindChange| {
-            let needed: Vec<_> = change
-                .needed
-                .iter()
-                .map(|(old, new)| json!({ "old": text(old), "new": text(new) }))
-                .collect();
-            json!({
-                "path": path(&change.path),
-                "also": change.also.iter().map(|name| path(name)).collect::<Vec<_>>(),
-                "needed": needed,
-                "search": change.search.as_ref().map(|(old, new)| {
-                    json!({ "old": text(old), "new": text(new) })
-                }),
-                "room": room(change.tier),
-                "patches": change.patches.len(),
-                "bytes": change.patches.iter().map(|patch| patch.new.len()).sum::<usize>(),
-            })
-        };
-        let side = |(program, found): &(std::path::PathBuf, Option<std::path::PathBuf>)| json!({ "program": path(program), "finds": found.as_deref().map(path) });
-        let conflict = |conflict: &loader::bind::Conflict| {
-            json!({
-                "file": path(&conflict.file),
-                "name": text(&conflict.name),
-                "sides": conflict.sides.iter().map(side).collect::<Vec<_>>(),
-            })
-        };
-        let name_left = |left: &NameLeft| json!({ "file": path(&left.file), "name": text(&left.name), "reason": left.reason });
-        json!({
-            "schema": "becalm.elf.bind/1",
-            "applied": self.applied,
-            "changes": binding.changes.iter().map(change).collect::<Vec<_>>(),
-            "directories": binding.directories.iter().map(|directory| path(directory)).collect::<Vec<_>>(),
-            "links": binding.links.len(),
-            "files": binding.files.iter().map(|(file, _)| path(file)).collect::<Vec<_>>(),
-            "programs": binding.programs,
-            "libraries": binding.libraries,
-            "predicted": binding.predicted(),
-            "calm": binding.calm,
-            "left_out": binding.left_out,
-            "conflicts": binding.conflicts.iter().map(conflict).collect::<Vec<_>>(),
-            "names_left": binding.names_left.iter().map(name_left).collect::<Vec<_>>(),
-            "stores": binding.stores,
-            "risks": binding.risks,
-        })
-    }
-}
-
-fn room(tier: Tier) -> &'static str {
-    match tier {
-        Tier::DeadBytes => "dead bytes",
-        Tier::Slack => "slack",
-        Tier::Grown => "grown",
     }
 }
 

@@ -1,6 +1,6 @@
 //! `becalm elf tree`.
 
-mod view;
+pub mod view;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -55,7 +55,7 @@ pub fn run(args: &ElfTreeArgs) -> Result<u8, Failure> {
     })?;
     let tree = LibraryTree::of(&args.file, &simulation);
     if args.json {
-        term::print(&term::json(&tree.to_value(args.probes))?)?;
+        term::print(&term::json(&tree.data(args.probes))?)?;
     } else if args.probes {
         term::print(&tree.render_probes())?;
         if let Some(end) = tree.end() {

@@ -1,6 +1,6 @@
 //! `becalm fork lines`.
 
-mod view;
+pub mod view;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -81,7 +81,8 @@ pub fn run(args: &ForkLinesArgs) -> Result<u8, Failure> {
 fn of_running(args: &ForkLinesArgs) -> Result<u8, Failure> {
     let starts = if args.locale { RecordedStarts::AndLocales } else { RecordedStarts::Alone };
     let pids = args.attach.clone();
-    let wanted = AttachRequest { pids, until: args.until.clone(), starts: Some(starts) };
+    let wanted =
+        AttachRequest { pids, from_exec: false, until: args.until.clone(), starts: Some(starts) };
     let recording = attached::and_read(wanted, None)?.recording;
     explain::warnings(&recording).iter().for_each(|warning| term::warn(&warning.text));
     let answer = ForkLines::of(&recording, ScriptLines::of(&recording), 0);

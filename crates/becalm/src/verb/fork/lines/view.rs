@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use recording::{Micros, Nanos, Recording};
+use schemars::JsonSchema;
 use script::lines::{ScriptLine, ScriptLines, StartedProgram};
 use serde::Serialize;
 use term::number::{bytes, count, counted, percent, time};
@@ -22,9 +23,11 @@ const AROUND: u32 = 1;
 
 /// What `becalm fork lines` answers: as JSON, docs/schema/becalm.fork.lines.md; as text,
 /// [`ForkLines::render`].
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ForkLines {
+    /// `becalm.fork.lines/1`.
     schema: &'static str,
+    /// The answer in a sentence.
     headline: String,
     /// The recording's file, as text; none where the command was run.
     pub recording: Option<String>,

@@ -1,6 +1,6 @@
 //! `becalm image build`.
 
-mod view;
+pub mod view;
 
 use std::env;
 use std::ffi::{OsStr, OsString};

@@ -7,6 +7,7 @@ use image::container::Sealed;
 use image::squash::PathsImage;
 use image_format::tree::{OmitReason, OmittedFile};
 use recording::{ByteUnits, shown_name};
+use schemars::JsonSchema;
 use serde::Serialize;
 use term::number::{bytes, count, counted, percent};
 use term::{Cell, Column, Table, style};
@@ -15,12 +16,15 @@ use term::{Cell, Column, Table, style};
 const ROWS: usize = 12;
 
 /// What `becalm image build` answers.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Packed<'a> {
+    /// `becalm.image.build/1`.
     schema: &'static str,
+    /// The image's file.
     image: String,
     #[serde(flatten)]
     built: &'a PathsImage,
+    /// What makes it a container; null of a squashfs.
     sif: Option<&'a Sealed>,
 }
 

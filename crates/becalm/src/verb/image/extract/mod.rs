@@ -1,6 +1,6 @@
 //! `becalm image extract`.
 
-mod view;
+pub mod view;
 
 use std::path::PathBuf;
 

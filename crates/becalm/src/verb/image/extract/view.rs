@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use image::extract::Extracted;
 use recording::{ByteUnits, shown_name};
+use schemars::JsonSchema;
 use serde::Serialize;
 use term::number::{bytes, counted};
 use term::{plain, quoted_path, style};
@@ -12,10 +13,13 @@ use term::{plain, quoted_path, style};
 const NAMED: usize = 5;
 
 /// What `becalm image extract` answers.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Unpacked<'a> {
+    /// `becalm.image.extract/1`.
     schema: &'static str,
+    /// The image's file.
     image: String,
+    /// The directory that was made.
     directory: String,
     #[serde(flatten)]
     extracted: &'a Extracted,

@@ -1,6 +1,6 @@
 //! `becalm image inspect`.
 
-mod view;
+pub mod view;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

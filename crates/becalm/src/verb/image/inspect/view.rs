@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use image::{ExtFacts, Holds, Inspection, ObjectFacts, SifFacts, SquashFacts};
 use recording::{ByteUnits, shown_name};
+use schemars::JsonSchema;
 use serde::Serialize;
 use term::number::{bytes, count, counted, percent};
 use term::{Cell, Column, Table, plain, quoted_path, style};
@@ -13,9 +14,11 @@ const OBJECTS: usize = 12;
 const LABELS: usize = 8;
 
 /// What `becalm image inspect` answers.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Inspected {
+    /// `becalm.image.inspect/1`.
     schema: &'static str,
+    /// The file, as it was given.
     file: String,
     #[serde(flatten)]
     inspection: Inspection,

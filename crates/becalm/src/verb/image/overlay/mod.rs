@@ -1,6 +1,6 @@
 //! `becalm image overlay`.
 
-mod view;
+pub mod view;
 
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};

@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use recording::{ByteUnits, shown_name};
+use schemars::JsonSchema;
 use serde::Serialize;
 use term::number::bytes;
 use term::{plain, quoted_path, style};
 
 /// What `becalm image overlay` answers.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Overlaid {
     /// `becalm.image.overlay/1`.
     pub schema: &'static str,

@@ -1,10 +1,10 @@
 //! `becalm lab aslr`: whether an unlucky address layout slows one process in thousands.
 
-mod analyze;
-mod campaign;
+pub mod analyze;
+pub mod campaign;
 mod rank;
-mod scan;
-mod verify;
+pub mod scan;
+pub mod verify;
 
 use crate::exit::Failure;
 

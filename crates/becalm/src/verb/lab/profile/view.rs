@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use lab::profile::{Allowed, CommandProfile, ProfileWarning, SamplingMethod, Scope};
 use recording::{Micros, Name, Nanos, shown_name};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use term::number::{count, counted, cpu, percent, time};
@@ -54,16 +55,25 @@ pub struct Profiled {
 }
 
 /// `becalm.lab.profile/1`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ObjectWarning<'a> {
+    /// `becalm.lab.profile/1`.
     schema: &'static str,
+    /// The command (names).
     command: &'a [Name],
+    /// Which of many ranks it is about; null where there is one.
     rank: Option<u32>,
+    /// The flame graph's file.
     svg: String,
+    /// The folded stacks' file.
     folded: Option<String>,
+    /// How samples were taken; null if none were.
     sampling: Option<SamplingMethod>,
+    /// Why there are no samples, or not all; null also where `--starts` asked for none.
     trouble: Option<&'a str>,
+    /// The kernel's setting.
     perf_event_paranoid: Option<i32>,
+    /// Processes that still ran when the command had ended; their CPU time is not known.
     still_running: u64,
     #[serde(flatten)]
     profile: CommandProfile,

@@ -1,6 +1,6 @@
 //! `becalm modules audit`.
 
-mod view;
+pub mod view;
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};

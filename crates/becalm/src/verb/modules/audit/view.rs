@@ -1,6 +1,7 @@
 //! `becalm modules audit`: what trees of modulefiles cost, and why, on one screen.
 
 use modules::audit::{Audit, AuditFinding, AuditRule, CommandCost, Level, RuleSum};
+use schemars::JsonSchema;
 use serde::Serialize;
 use term::number::{count, counted};
 use term::{Column, Table, plain, shell_line, style, width};
@@ -10,8 +11,9 @@ const EXAMPLES: usize = 2;
 
 /// What `becalm modules audit` answers: as JSON, docs/schema/becalm.modules.audit.md; as text,
 /// [`ModulesAudit::render`].
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ModulesAudit {
+    /// `becalm.modules.audit/1`.
     schema: &'static str,
     /// Whether something is wrong.
     wrong: bool,

@@ -1,6 +1,6 @@
 //! `becalm modules cache`.
 
-mod view;
+pub mod view;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use modules::cache::{Checked, FaultKind, PublishedCache};
 use recording::ByteUnits;
+use schemars::JsonSchema;
 use serde::Serialize;
 use term::number::{bytes, counted};
 use term::{Cell, Column, Table, plain, quoted_path, style, width};
@@ -14,18 +15,22 @@ use super::IndexAnswer;
 const ROWS: usize = 15;
 
 /// What `becalm modules cache` answers.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ModulesCache {
+    /// `becalm.modules.cache/1`.
     schema: &'static str,
+    /// `check`, `build` or `refresh`.
     action: &'static str,
+    /// Whether every cache is good now: the exit status is 0.
     good: bool,
+    /// One for each modulepath.
     caches: Vec<CacheAnswer>,
     #[serde(skip)]
     options: String,
 }
 
 /// The answer for one cache.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct CacheAnswer {
     /// What a check found; none where it was built unseen.
     pub checked: Option<Checked>,

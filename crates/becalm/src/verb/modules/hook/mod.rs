@@ -1,6 +1,6 @@
 //! `becalm modules hook`.
 
-mod view;
+pub mod view;
 
 use std::io::Read;
 
@@ -28,11 +28,11 @@ pub struct ModulesHookArgs {
     shell: Shell,
 
     /// Change the alias `module` of csh, which comes on stdin
-    #[arg(long, hide = true)]
+    #[arg(long, hide = true, conflicts_with = "json")]
     alias: bool,
 
     /// Print one JSON object (docs/schema/becalm.modules.hook.md)
-    #[arg(long, conflicts_with = "alias")]
+    #[arg(long)]
     json: bool,
 }
 

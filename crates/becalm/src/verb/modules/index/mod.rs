@@ -1,6 +1,6 @@
 //! `becalm modules index`, and the index that `becalm modules cache` makes.
 
-mod view;
+pub mod view;
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};

@@ -3,26 +3,32 @@
 use std::path::PathBuf;
 
 use recording::shown_name;
+use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use term::number::counted;
 use term::{plain, quoted};
 
 /// What `becalm modules index` answers.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ModulesIndex {
+    /// `becalm.modules.index/1`.
     schema: &'static str,
+    /// Whether every modulepath has an index now: the exit status is 0.
     good: bool,
+    /// One for each modulepath.
     indexes: Vec<IndexAnswer>,
 }
 
 /// The answer for one modulepath.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct IndexAnswer {
     /// The modulepath.
     #[serde(serialize_with = "recording::serialize_shown")]
+    #[schemars(with = "recording::Name")]
     pub modulepath: PathBuf,
     /// Where its index is; none where there is none.
     #[serde(serialize_with = "lossy_if_any")]
+    #[schemars(with = "Option<String>")]
     pub index: Option<PathBuf>,
     /// Directories in it.
     pub directories: u64,

@@ -1,6 +1,6 @@
 //! `becalm modules tidy`.
 
-mod view;
+pub mod view;
 
 use std::path::PathBuf;
 
@@ -225,7 +225,7 @@ fn title(paths: &[PathBuf]) -> String {
 fn print(args: &ModulesTidyArgs, shown: &ModulesTidy<'_>, goes_on: bool) -> Result<(), Failure> {
     let next = if goes_on { next(args, shown) } else { String::new() };
     let text = match args.json {
-        true => term::json(&shown.to_value())?,
+        true => term::json(&shown.data())?,
         false => shown.render(term::width::terminal(), &next),
     };
     Ok(term::print(&text)?)

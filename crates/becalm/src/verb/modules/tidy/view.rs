@@ -2,7 +2,8 @@
 
 use modules::tidy::{CostChange, Kept, TidySubject, TidyVerdict, Tidying};
 use recording::Nanos;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use term::number::{change, count, counted, time};
 use term::{Cell, Column, Table, plain, style, width};
 
@@ -19,6 +20,21 @@ pub struct ModulesTidy<'a> {
     pub verdict: Option<&'a TidyVerdict>,
     /// Whether it stays: nobody sees or waits otherwise.
     pub is_good: bool,
+}
+
+/// The same as JSON: docs/schema/becalm.modules.tidy.md.
+#[derive(Serialize, JsonSchema)]
+pub struct TidyData<'a> {
+    /// `becalm.modules.tidy/1`.
+    schema: &'static str,
+    #[serde(flatten)]
+    tidying: &'a Tidying,
+    /// The name in the journal, for `becalm undo`; null where nothing was written.
+    applied: Option<&'a str>,
+    /// Whether it was taken back, because an answer or a cost was another.
+    taken_back: bool,
+    /// With `--apply`: what was asked before and after.
+    verdict: Option<&'a TidyVerdict>,
 }
 
 impl ModulesTidy<'_> {
@@ -149,13 +165,14 @@ impl ModulesTidy<'_> {
     }
 
     /// The whole as data (docs/schema/becalm.modules.tidy.md).
-    pub fn to_value(&self) -> Value {
-        let mut value = json!(self.tidying);
-        value["schema"] = "becalm.modules.tidy/1".into();
-        value["applied"] = json!(self.applied);
-        value["taken_back"] = json!(self.verdict.is_some() && !self.is_good);
-        value["verdict"] = json!(self.verdict);
-        value
+    pub fn data(&self) -> TidyData<'_> {
+        TidyData {
+            schema: "becalm.modules.tidy/1",
+            tidying: self.tidying,
+            applied: self.applied,
+            taken_back: self.verdict.is_some() && !self.is_good,
+            verdict: self.verdict,
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! `becalm python scan`.
 
-mod view;
+pub mod view;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

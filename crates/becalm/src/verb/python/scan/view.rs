@@ -5,13 +5,14 @@ use std::path::Path;
 use explain::RunWarning;
 use python::{Import, ImportCounts, ImportScan, Nesting};
 use recording::{Micros, Name, Recording, shown_name};
+use schemars::JsonSchema;
 use serde::Serialize;
 use term::number::{self, count, counted, percent};
 use term::{Column, Table, plain, style, width};
 
 /// What `becalm python scan` answers: as JSON, docs/schema/becalm.python.scan.md; as text,
 /// [`PythonScan::render`].
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct PythonScan {
     /// `becalm.python.scan/1`.
     pub schema: &'static str,

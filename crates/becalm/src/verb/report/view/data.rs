@@ -8,6 +8,7 @@ use std::path::Path;
 use cost::{FaultedData, FilesystemProfile};
 use recording::query::data::{self, DataOrder, FileData};
 use recording::{ByteUnits, Name, PathId, Recording};
+use schemars::JsonSchema;
 use serde::Serialize;
 use term::number::{count, counted};
 use term::{Column, Table, style, width};
@@ -15,7 +16,7 @@ use term::{Column, Table, style, width};
 use crate::recording_head::RecordingHead;
 
 /// What it answers: as JSON, docs/schema/becalm.report.md; as text, [`DataReport::render`].
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct DataReport {
     /// `becalm.report/1`.
     pub schema: &'static str,
@@ -33,7 +34,7 @@ pub struct DataReport {
 }
 
 /// What was used of one file.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ReportedFile {
     /// The file.
     pub path: Name,

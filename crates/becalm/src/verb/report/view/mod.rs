@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use recording::Recording;
 use recording::query::{self, CallFilter, GroupBy, PrefixCounts, QueryRow};
+use schemars::JsonSchema;
 use serde::Serialize;
 use term::number::{count, counted, percent, time};
 use term::{plain, style, width};
@@ -19,7 +20,7 @@ use crate::recording_head::RecordingHead;
 
 /// What `becalm report` answers: as JSON, docs/schema/becalm.report.md; as text,
 /// [`CallReport::render`].
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct CallReport {
     /// `becalm.report/1`.
     pub schema: &'static str,
@@ -37,7 +38,7 @@ pub struct CallReport {
 }
 
 /// What was asked of the files below a directory.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Below {
     /// The directory, absolute, as text to show.
     pub directory: String,

@@ -9,6 +9,7 @@ use picture::{PicturedRank, RankMap};
 use recording::{
     ExitStatus, Name, RankRecording, RankedRecordings, RecordingReadError, Totals, shown_name,
 };
+use schemars::JsonSchema;
 use serde::Serialize;
 use term::number::{count, counted, time};
 use term::{Column, Table, plain, quoted_path, shell_line, style, width};
@@ -20,7 +21,7 @@ const NAMED: usize = 8;
 
 /// What `becalm report` answers on ranks: as JSON, docs/schema/becalm.ranks.md; as text,
 /// [`RanksReport::render`].
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct RanksReport {
     /// `becalm.ranks/1`.
     pub schema: &'static str,
@@ -49,7 +50,7 @@ pub struct RanksReport {
 }
 
 /// One rank.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct RankRow {
     /// Its number.
     pub rank: u32,
@@ -69,7 +70,7 @@ pub struct RankRow {
 }
 
 /// One node.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct NodeRow {
     /// Its name.
     pub node: String,

@@ -1,6 +1,7 @@
 //! How ranks compare in one number: the smallest, the middle, the largest, and whose that is.
 
 use recording::{Nanos, Totals};
+use schemars::JsonSchema;
 use serde::Serialize;
 use term::number::{count, time};
 use term::{Column, Table};
@@ -8,7 +9,7 @@ use term::{Column, Table};
 use super::ranks::RankRow;
 
 /// How the ranks that ended compare.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Figures {
     /// From the start to the command's end.
     pub took_ns: Spread,
@@ -25,7 +26,7 @@ pub struct Figures {
 }
 
 /// One number over ranks.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Spread {
     /// The smallest.
     pub minimum: u64,

@@ -2,21 +2,18 @@
 //!
 //! | file | what it holds |
 //! |---|---|
+//! | `data` | the whole as JSON |
 //! | `tree` | the dependencies as a tree, what repeats folded |
 //! | `probes` | every path that the loader asks for, in order |
 
+pub mod data;
 mod probes;
 mod tree;
 
 use std::path::Path;
 
 use loader::object::Tag;
-use loader::simulation::{
-    Edge, FoundBy, LoadedObject, Missing, ProbeCall, ProbeResult, Rejection, SearchProbe,
-    Simulation,
-};
-use recording::shown_name;
-use serde_json::{Value, json};
+use loader::simulation::{FoundBy, LoadedObject, ProbeCall, ProbeResult, Rejection, Simulation};
 use term::number::{count, counted};
 
 /// What a program's loader does, as it is shown.
@@ -74,54 +71,6 @@ impl<'a> LibraryTree<'a> {
             0 => format!("{loads}, with {operations}, none of which failed{lacks}"),
             _ => format!("{loads}, with {operations}, of which {} failed{lacks}", count(failed)),
         }
-    }
-
-    /// The whole as data (docs/schema/becalm.elf.tree.md), with the probes if they are wanted.
-    pub fn to_value(&self, probes: bool) -> Value {
-        let Simulation { objects, missing, probes: asked, counts, fatal, .. } = self.simulation;
-        let text = |path: &std::ffi::OsStr| shown_name(path);
-        let object = |loaded: &LoadedObject| {
-            let edge = |edge: &Edge| json!({ "name": text(&edge.name), "tag": tag(edge.kind), "object": edge.to });
-            json!({
-                "path": text(loaded.path.as_os_str()),
-                "asked_as": text(&loaded.asked_as),
-                "soname": loaded.object.soname.as_deref().map(text),
-                "found_by": found_by(&loaded.how),
-                "rpath_of": match loaded.how { FoundBy::Rpath { of } => Some(of), _ => None },
-                "first_needed_by": loaded.loader,
-                "needs": loaded.edges.iter().map(edge).collect::<Vec<_>>(),
-            })
-        };
-        let lacking = |missing: &Missing| {
-            json!({
-                "name": text(&missing.name),
-                "tag": tag(missing.kind),
-                "needed_by": missing.needed_by,
-                "why": missing.why.to_string(),
-            })
-        };
-        let mut value = json!({
-            "schema": "becalm.elf.tree/1",
-            "file": text(self.file.as_os_str()),
-            "complete": self.is_complete(),
-            "searches": counts,
-            "objects": objects.iter().map(object).collect::<Vec<_>>(),
-            "not_found": missing.iter().map(lacking).collect::<Vec<_>>(),
-            "ends_after_probe": fatal.as_ref().map(|fatal| fatal.after),
-        });
-        if probes {
-            let probe = |probe: &SearchProbe| {
-                json!({
-                    "call": call(probe.call),
-                    "path": text(probe.path.as_os_str()),
-                    "answer": answer(&probe.answer),
-                    "for": text(&probe.name),
-                    "needed_by": probe.for_object,
-                })
-            };
-            value["probes"] = asked.iter().map(probe).collect();
-        }
-        value
     }
 }
 

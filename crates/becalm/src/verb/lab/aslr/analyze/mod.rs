@@ -1,6 +1,6 @@
 //! `becalm lab aslr analyze`.
 
-mod view;
+pub mod view;
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;

@@ -4,6 +4,7 @@ use lab::aslr::analyze::{
     Analysis, ArmComparison, ArmCount, ComparedUnit, Doubt, LogTrouble, MOST_SAMPLES, NeededRuns,
     RankSamples, Statistic,
 };
+use schemars::JsonSchema;
 use serde::Serialize;
 use stats::{Bounds, Count, to_see_one};
 
@@ -12,12 +13,17 @@ use term::{Column, Table, plain, style, width};
 
 /// What `becalm lab aslr analyze` answers: as JSON, docs/schema/becalm.lab.aslr.analyze.md; as text,
 /// [`AslrAnalysis::render`].
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct AslrAnalysis {
+    /// `becalm.lab.aslr.analyze/1`.
     schema: &'static str,
+    /// The answer in words.
     headline: String,
+    /// Which number stands for a rank: `avg`, `min` or `max`.
     statistic: Statistic,
+    /// Whether a file's arm is only known by its name.
     arms_inferred: bool,
+    /// What was left out.
     trouble: LogTrouble,
     #[serde(flatten)]
     analysis: Analysis,

@@ -1,7 +1,7 @@
 //! `becalm lab aslr campaign`.
 
 mod batch;
-mod view;
+pub mod view;
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;

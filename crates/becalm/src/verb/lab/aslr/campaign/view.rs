@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use lab::aslr::campaign::{CampaignArm, CampaignOutcome, CampaignPlan, Expected};
 use recording::{Nanos, shown_name};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use term::number::{count, counted, time};
@@ -12,22 +13,37 @@ use term::{plain, quoted_path, style, width};
 
 /// What `becalm lab aslr campaign` answers: as JSON, docs/schema/becalm.lab.aslr.campaign.md; as text,
 /// [`AslrCampaign::before`] and [`AslrCampaign::after`].
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct AslrCampaign {
+    /// `becalm.lab.aslr.campaign/1`.
     schema: &'static str,
+    /// What is run, in words.
     headline: String,
+    /// Where its log is.
     directory: String,
+    /// What ranks run; the built-in kernel is `kernel`.
     command: Vec<String>,
+    /// What starts the ranks of a job; empty where a job is one process.
     launcher: Vec<String>,
+    /// `on`, `off`, `job`.
     arms: Vec<CampaignArm>,
+    /// How many ranks a job has.
     ranks: u32,
+    /// What shuffles the blocks and draws the layouts.
     seed: Option<u64>,
+    /// How many blocks earlier runs have done.
     blocks_before: u64,
+    /// How many were run now; 0 with `--dry-run`.
     blocks: u64,
+    /// How many the log has.
     processes: u64,
+    /// How many ranks were slow in the blocks that were run now.
     slow: u64,
+    /// How many jobs were run to test slow ranks again.
     retest_jobs: u64,
+    /// How long all of it took.
     seconds: f64,
+    /// What was told before it was run.
     expected: Expected,
     #[serde(skip)]
     is_done: bool,

@@ -1,6 +1,6 @@
 //! `becalm lab aslr scan`.
 
-mod view;
+pub mod view;
 
 use std::ffi::OsString;
 use std::fs::File;

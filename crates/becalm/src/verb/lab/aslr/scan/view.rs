@@ -2,6 +2,7 @@
 
 use lab::aslr::scan::LayoutScan;
 use recording::Name;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use term::number::{count, counted};
@@ -9,11 +10,15 @@ use term::{Column, Table, plain, shell_line, style, width};
 
 /// What `becalm lab aslr scan` answers: as JSON, docs/schema/becalm.lab.aslr.scan.md; as text,
 /// [`AslrScan::render`].
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct AslrScan {
+    /// `becalm.lab.aslr.scan/1`.
     schema: &'static str,
+    /// The answer in words.
     headline: String,
+    /// What was run.
     command: Vec<Name>,
+    /// Which time counts: `CPU` or `wall`.
     by: &'static str,
     #[serde(flatten)]
     scan: LayoutScan,

@@ -1,6 +1,6 @@
 //! `becalm lab aslr verify`.
 
-mod view;
+pub mod view;
 
 use std::ffi::OsString;
 use std::fs::File;

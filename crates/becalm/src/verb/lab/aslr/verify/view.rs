@@ -1,6 +1,7 @@
 //! `becalm lab aslr verify`: whether ranks have one layout.
 
 use lab::aslr::verify::LayoutVerdict;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use term::number::{count, counted};
@@ -8,10 +9,13 @@ use term::{Column, Table, plain, style, width};
 
 /// What `becalm lab aslr verify` answers: as JSON, docs/schema/becalm.lab.aslr.verify.md; as text,
 /// [`AslrVerified::render`].
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct AslrVerified {
+    /// `becalm.lab.aslr.verify/1`.
     schema: &'static str,
+    /// The answer in words.
     headline: String,
+    /// Whether it is one layout, and every line could be read.
     one: bool,
     #[serde(flatten)]
     verdict: LayoutVerdict,

@@ -1,6 +1,6 @@
 //! `becalm lab fork bench`.
 
-mod view;
+pub mod view;
 
 use lab::fork_bench::{ForkBenchOptions, bench};
 

@@ -2,31 +2,43 @@
 
 use lab::fork_bench::{ForkTimes, Parent, published_ms};
 use recording::Nanos;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use term::number::{count, time};
 use term::{Column, Table, style, width};
 
 /// What `becalm lab fork bench` answers: as JSON, docs/schema/becalm.lab.fork.bench.md.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ForkBench {
+    /// `becalm.lab.fork.bench/1`.
     schema: &'static str,
+    /// The answer in words.
     headline: String,
+    /// Medians, a size each.
     rows: Vec<BenchRow>,
     #[serde(flatten)]
     bench: ForkTimes,
 }
 
 /// A size, with medians.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 struct BenchRow {
+    /// The parent's memory, in 2^20 bytes.
     megabytes: u64,
+    /// By fork(2) and execve(2).
     fork_ns: u64,
+    /// By vfork(2).
     vfork_ns: u64,
+    /// By posix_spawn(3).
     posix_spawn_ns: u64,
+    /// By fork(2), the parent in huge pages.
     huge_fork_ns: u64,
+    /// The same by vfork(2).
     huge_vfork_ns: u64,
+    /// The same by posix_spawn(3).
     huge_posix_spawn_ns: u64,
+    /// What was published for bash; null where it was not.
     published_fork_ms: Option<f64>,
 }
 

@@ -1,6 +1,6 @@
 //! `becalm lab fork collapse`.
 
-mod view;
+pub mod view;
 
 use crate::exit::{Failure, NO};
 use view::ForkCollapse;

@@ -2,15 +2,18 @@
 
 use lab::collapse::{Collapsed, Memory};
 use recording::{ByteUnits, Nanos};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use term::number::{bytes, count, time};
 use term::{Column, Table, plain, style, width};
 
 /// What `becalm lab fork collapse` answers: as JSON, docs/schema/becalm.lab.fork.collapse.md.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ForkCollapse {
+    /// `becalm.lab.fork.collapse/1`.
     schema: &'static str,
+    /// The answer in words.
     headline: String,
     #[serde(flatten)]
     collapsed: Collapsed,
@@ -20,11 +23,15 @@ pub struct ForkCollapse {
 
 /// Fields of the schema that say what becalm does not do: to be timed, a fork of the process
 /// would have to be made by it.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 struct Untimed {
+    /// A fork of the process is not timed: it would have to be made.
     times: Option<f64>,
+    /// Empty: no fork of it is made.
     fork_before_ns: [u64; 0],
+    /// Empty.
     fork_after_ns: [u64; 0],
+    /// 0: none of its threads is stopped.
     stopped_ns: u64,
 }
 
