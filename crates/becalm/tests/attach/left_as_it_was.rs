@@ -75,14 +75,13 @@ fn a_shell_on_a_terminal_keeps_its_job_control_while_it_is_watched_and_after() {
     terminal.send(&format!("bash {script}\n"));
     terminal.stop_and_resume(&["one", "two"]);
     kill(watching.pid(), libc::SIGINT);
-    let answer: serde_json::Value = serde_json::from_str(&{
+    let answer = testkit::answer::parse({
         let mut text = watching.line();
         while !text.ends_with('}') || serde_json::from_str::<serde_json::Value>(&text).is_err() {
             text.push_str(&watching.line());
         }
         text
-    })
-    .unwrap();
+    });
     assert_eq!(answer["end"], "asked", "{answer}");
     wait_until("it is left", || is_free(pid));
     terminal.stop_and_resume(&["three"]);

@@ -234,8 +234,8 @@ fn a_file_size_limit_cuts_the_recording_and_not_the_command() {
 fn where_ptrace_is_forbidden_it_says_by_what_and_the_command_does_not_run() {
     let scene = Scene::new();
     let witness = scene.at("witness");
-    let mut command = Command::new(trap("no_ptrace"));
-    command.args([BECALM, "record", "-o", &scene.rec(), "--", "touch", &witness]);
+    let mut command = Command::new(trap("refused_call"));
+    command.args(["ptrace", BECALM, "record", "-o", &scene.rec(), "--", "touch", &witness]);
     let ran = run(&mut command);
     assert_one_line(&ran, 125, &["ptrace", "seccomp"]);
     assert!(!Path::new(&witness).exists(), "the command ran");

@@ -22,10 +22,7 @@ impl Said {
     /// What `command`, a becalm doctor with `--json`, says.
     fn by(command: &mut Command) -> Said {
         let output = command.output().unwrap();
-        let text = String::from_utf8(output.stdout).unwrap();
-        let json = serde_json::from_str(&text).unwrap_or_else(|error| {
-            panic!("{error}: {text:?}, {}", String::from_utf8_lossy(&output.stderr))
-        });
+        let json = testkit::answer::parse(&output.stdout);
         Said { status: output.status.code().unwrap(), json }
     }
 
@@ -218,7 +215,7 @@ fn a_supervisor_that_answers_calls_before_becalm_sees_them_is_found_out() {
     let supervisor = std::thread::spawn(move || let_all_calls_pass(&listener));
     let output = child.wait_with_output().unwrap();
     assert!(supervisor.join().unwrap() > 0);
-    let json = serde_json::from_slice(&output.stdout).unwrap();
+    let json = testkit::answer::parse(&output.stdout);
     let said = Said { status: output.status.code().unwrap(), json };
     assert_eq!(said.answer("ptrace"), "works");
     assert_eq!((&said.json["backend"], said.status), (&"ptrace".into(), 0));
@@ -470,9 +467,10 @@ fn the_schema_names_every_probe_and_every_answer() {
         }
     }
     let user = Said::by(&mut doctor_of_a_user(&scene_for_a_user(&[]).0));
-    for object in [&said.json["glibc"], user.refusal("seccomp_with_privileges")] {
+    let refusal = user.refusal("seccomp_with_privileges");
+    for (of, object) in [("glibc", &said.json["glibc"]), ("probes[].refusal", refusal)] {
         for key in object.as_object().unwrap().keys() {
-            assert!(page.contains(&format!("| `{key}` |")), "{key}");
+            assert!(page.contains(&format!("| `{of}.{key}` |")), "{of}.{key}");
         }
     }
 }

@@ -3,9 +3,13 @@
 #![allow(clippy::unwrap_used)] // A test program: what fails, fails the test.
 
 mod bad_input;
+mod completions;
 mod doctor;
+mod hooks;
+mod man;
 mod no_room;
 mod odd_names;
+mod python_api;
 mod usage;
 mod words;
 

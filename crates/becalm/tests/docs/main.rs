@@ -5,6 +5,7 @@
 mod book;
 mod commands;
 mod page;
+mod schemas;
 
 /// The program under test.
 const BECALM: &str = env!("CARGO_BIN_EXE_becalm");

@@ -8,7 +8,6 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::Value;
-use testkit::schema::Schema;
 
 fn build(args: &[&str], directory: &Path) -> Output {
     let mut becalm = Command::new(env!("CARGO_BIN_EXE_becalm"));
@@ -38,11 +37,7 @@ fn its_json_is_as_documented() {
         directory.path(),
     );
     assert!(output.status.success(), "{}", said(&output));
-    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let document = include_str!("../../../../docs/schema/becalm.image.build.md");
-    let schema = Schema::of(document);
-    schema.holds(&answer, "left out, outside");
-    schema.holds(&schema.example(), "left out, outside");
+    let answer = testkit::answer::parse(&output.stdout);
     assert_eq!(answer["traced"], 1);
     assert_eq!(answer["manifest"]["trace"], "cat env/z");
     let outside = answer["outside"].as_array().unwrap();
@@ -84,8 +79,7 @@ fn a_file_called_sif_is_a_container_and_its_json_is_as_documented() {
         directory.path(),
     );
     assert!(output.status.success(), "{}", said(&output));
-    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
-    Schema::of(include_str!("../../../../docs/schema/becalm.image.build.md")).holds(&answer, "sif");
+    let answer = testkit::answer::parse(&output.stdout);
     assert_eq!(
         (&answer["sif"]["base"], &answer["sif"]["arch"]),
         (&"root.sif".into(), &"amd64".into())
@@ -96,7 +90,7 @@ fn a_file_called_sif_is_a_container_and_its_json_is_as_documented() {
     let mut inspect = Command::new(env!("CARGO_BIN_EXE_becalm"));
     let inspect = inspect.args(["image", "inspect", "--json", "app.sif"]);
     let seen = inspect.current_dir(directory.path()).output().unwrap().stdout;
-    let seen: Value = serde_json::from_slice(&seen).unwrap();
+    let seen = testkit::answer::parse(seen);
     assert_eq!(seen["labels"]["version"], "2=b");
     let objects = seen["objects"].as_array().unwrap();
     let kinds = objects.iter().map(|object| match object["role"].as_str() {
@@ -365,7 +359,7 @@ fn what_may_not_be_read_is_an_error_unless_it_may_be_left_out() {
     assert!(said(&output).contains("env/a: open: Permission denied"), "{}", said(&output));
     let output = as_nobody(&["--skip-unreadable", "--json"]);
     assert!(output.status.success(), "{}", said(&output));
-    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let answer = testkit::answer::parse(&output.stdout);
     assert_eq!(answer["left_out"][0]["why"], "unreadable");
     let left = fs::read_dir(directory.path()).unwrap().count();
     assert_eq!(left, 2, "the directory and the image");

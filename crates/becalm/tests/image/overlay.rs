@@ -8,7 +8,6 @@ use crate::BECALM;
 use image_format::ReadAt;
 use image_format::sif::{Filesystem, Role, Sif};
 use serde_json::Value;
-use testkit::schema::Schema;
 use testkit::user::{as_a_user, is_root, scene_for_a_user};
 use testkit::{Ran, Scene, run};
 
@@ -20,10 +19,6 @@ fn overlay(words: &[&str]) -> Ran {
 fn check(image: &str) {
     let checked = Command::new("e2fsck").args(["-fn", image]).output().unwrap();
     assert!(checked.status.success(), "{checked:?}");
-}
-
-fn schema() -> Schema {
-    Schema::of(include_str!("../../../../docs/schema/becalm.image.overlay.md"))
 }
 
 /// A SIF with a root in it.
@@ -41,8 +36,7 @@ fn alone_it_is_its_makers_and_takes_its_room_at_once() {
     let path = scene.at("overlay.img");
     let ran = overlay(&["--json", "--create-dir", "/opt/env", &path, "64M"]);
     let value: Value = serde_json::from_str(&ran.out()).unwrap();
-    schema().holds(&value, "alone");
-    schema().holds(&schema().example(), "alone");
+    assert_eq!(value["bytes"], 64 << 20);
     check(&path);
     let there = fs::metadata(&path).unwrap();
     assert_eq!((there.len(), there.permissions().mode() & 0o777), (64 << 20, 0o600));

@@ -229,11 +229,6 @@ fn a_command_that_prints_times_is_believed_and_its_slow_ranks_are_tested_again()
     let words = ["--blocks", "12", "--launcher", &launcher, "--", &program, &unlucky];
     let ran = done(&scene, &[&options[..], &words].concat());
     let answer: Value = serde_json::from_str(&ran.out()).unwrap();
-    let document = testkit::schema::Schema::of(include_str!(
-        "../../../../docs/schema/becalm.lab.aslr.campaign.md"
-    ));
-    document.holds(&answer, "campaign");
-    document.holds(&document.example(), "campaign");
     assert_eq!(answer["blocks"], 12);
     let all = logged(&scene);
     let retested: Vec<_> = all.iter().filter(|one| one["retests"].is_array()).collect();

@@ -40,10 +40,6 @@ fn exactly_the_slow_layouts_are_found_and_can_be_replayed() {
     let ran = scan(&scene, &options, &[&program, "moody"]);
     assert_eq!(ran.code(), 1, "{}", ran.err());
     let value: serde_json::Value = serde_json::from_str(&ran.out()).unwrap();
-    let document = include_str!("../../../../docs/schema/becalm.lab.aslr.scan.md");
-    let schema = testkit::schema::Schema::of(document);
-    schema.holds(&value, "slow");
-    schema.holds(&schema.example(), "slow");
     // One of each 32 pages, and each of them slow again when it is replayed alone.
     let slow = value["slow"].as_array().unwrap();
     assert_eq!(slow.len(), 3, "{value:#}");

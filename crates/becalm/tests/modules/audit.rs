@@ -7,7 +7,6 @@ use std::process::Command;
 
 use crate::BECALM;
 use serde_json::Value;
-use testkit::schema::Schema;
 use testkit::user::{as_a_user, is_root};
 use testkit::{Ran, Scene, run};
 
@@ -48,9 +47,6 @@ fn the_cookbooks_tree_costs_what_its_prediction_says_for_an_ordinary_user() {
     let ran = audit(&["--json", &applications, &libraries]);
     assert_eq!(ran.code(), 1);
     let answer = json(&ran);
-    let schema = Schema::of(include_str!("../../../../docs/schema/becalm.modules.audit.md"));
-    schema.holds(&answer, "measured");
-    schema.holds(&schema.example(), "measured");
     let costs = answer["costs"].as_array().unwrap();
     let commands: Vec<_> = costs.iter().map(|cost| cost["command"].as_str().unwrap()).collect();
     assert_eq!(commands, ["module avail", "module load appg", "module whatis"]);

@@ -5,8 +5,6 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use testkit::schema::Schema;
-
 fn modulecmd() -> PathBuf {
     let command = testkit::installed::modern_modules().join("newest/modulecmd.tcl");
     assert!(command.exists(), "run setup/modern-modules");
@@ -64,7 +62,7 @@ fn native_avail(tree: &Path) -> Option<String> {
 }
 
 fn json(output: &Output) -> serde_json::Value {
-    serde_json::from_slice(&output.stdout).unwrap()
+    testkit::answer::parse(&output.stdout)
 }
 
 fn tree() -> (tempfile::TempDir, PathBuf) {
@@ -78,17 +76,13 @@ fn tree() -> (tempfile::TempDir, PathBuf) {
 #[test]
 fn a_cache_is_built_checked_and_found_stale() {
     let (_directory, tree) = tree();
-    let schema = Schema::of(include_str!("../../../../docs/schema/becalm.modules.cache.md"));
-    schema.holds(&schema.example(), "check");
-
     let absent = cache("check", &tree, &["--json"]);
     assert_eq!(absent.status.code(), Some(1));
-    schema.holds(&json(&absent), "faulty");
     assert_eq!(json(&absent)["caches"][0]["checked"]["faults"][0]["kind"], "absent");
 
     let built = cache("build", &tree, &["--json"]);
     assert_eq!(built.status.code(), Some(0), "{built:?}");
-    schema.holds(&json(&built), "built");
+    json(&built);
 
     let good = cache("check", &tree, &[]);
     assert_eq!(good.status.code(), Some(0));

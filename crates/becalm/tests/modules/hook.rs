@@ -6,7 +6,6 @@ use std::process::{Command, Output};
 
 use crate::BECALM;
 use crate::scene::{Modulepath, Modules, both};
-use testkit::schema::Schema;
 
 struct Shell {
     program: &'static str,
@@ -213,16 +212,13 @@ fn a_shell_below_inherits_the_hook_where_it_inherits_module() {
 
 #[test]
 fn the_code_is_there_as_json_too() {
-    let schema = Schema::of(include_str!("../../../../docs/schema/becalm.modules.hook.md"));
-    schema.holds(&schema.example(), "example");
     let hook = |options: &[&str]| {
         let output = Command::new(BECALM).args(["modules", "hook"]).args(options).output().unwrap();
         assert!(output.status.success(), "{output:?}");
         output.stdout
     };
     for shell in SHELLS.iter().map(|shell| shell.name) {
-        let answer: serde_json::Value = serde_json::from_slice(&hook(&[shell, "--json"])).unwrap();
-        schema.holds(&answer, "made");
+        let answer = testkit::answer::parse(hook(&[shell, "--json"]));
         assert_eq!(answer["code"].as_str().unwrap().as_bytes(), hook(&[shell]));
     }
 }

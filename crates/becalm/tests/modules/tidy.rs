@@ -271,20 +271,6 @@ fn virtual_modulepaths_show_the_same_where_everyone_may_read_everything() {
 }
 
 #[test]
-fn the_answer_is_what_the_schemas_page_describes() {
-    let scene = Scene::new();
-    let paths = cookbook(&scene);
-    let answer = json(&tidy(&scene, &paths, &["--json"]));
-    let page = include_str!("../../../../docs/schema/becalm.modules.tidy.md");
-    let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
-    let documented: Vec<&str> = rows.map(|(field, _)| field).collect();
-    for field in answer.as_object().unwrap().keys() {
-        assert!(documented.contains(&field.as_str()), "{field}");
-    }
-    assert_eq!(answer["schema"], "becalm.modules.tidy/1");
-}
-
-#[test]
 fn a_modulepath_of_any_bytes_is_answered_as_json() {
     let scene = Scene::new();
     let path = scene.directory().join(OsStr::from_bytes(b"m\xff"));

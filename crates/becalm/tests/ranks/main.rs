@@ -5,6 +5,7 @@
 mod mpirun;
 mod report;
 mod slurm;
+mod task_prolog;
 
 /// The program under test.
 const BECALM: &str = env!("CARGO_BIN_EXE_becalm");

@@ -49,7 +49,7 @@ fn lines_are_those_of_the_rank_that_was_asked_for_and_are_told_once() {
         let words = ["fork", "lines", &to_file, "--rank", &asked, "--", &storm];
         let ran = mpirun(&scene, 3, &words);
         assert_eq!(ran.code(), 0, "{}", ran.err());
-        let answer: Value = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
+        let answer = testkit::answer::parse(std::fs::read(&json).unwrap());
         assert_eq!((answer["rank"].as_u64(), of_loop(&answer)), (Some(rank), processes));
     }
 }

@@ -12,7 +12,7 @@ use testkit::{Ran, Scene, run};
 
 /// The cluster's configuration. It stops by itself at this process's end, and so even after a
 /// panic, and removes its directory.
-fn cluster() -> &'static str {
+pub fn cluster() -> &'static str {
     static CONFIGURATION: OnceLock<String> = OnceLock::new();
     CONFIGURATION.get_or_init(|| {
         let until = std::process::id().to_string();

@@ -163,9 +163,13 @@ fn a_hangup_reaches_a_command_in_a_pid_namespace_that_its_session_is_outside_of(
 #[test]
 fn in_a_pid_namespace_with_the_proc_of_another_nothing_is_recorded_of_strangers() {
     let scene = Scene::new();
-    let mut unshare = Command::new("unshare");
-    unshare.args(["--pid", "--fork"]);
-    let ran = run(&mut running(unshare, &scene.record(&["true"])));
+    let within = |inner: &Command| {
+        let mut unshare = Command::new("unshare");
+        unshare.args(["--pid", "--fork"]);
+        run(&mut running(unshare, inner))
+    };
+    assert_eq!(within(Command::new(testkit::scene::becalm()).arg("doctor")).code(), 1);
+    let ran = within(&scene.record(&["true"]));
     assert_eq!(ran.code(), 125);
     assert!(ran.err().contains("another PID namespace's"), "{}", ran.err());
     assert_eq!(ran.err().lines().count(), 1);

@@ -102,7 +102,9 @@ fn many_small_mappings_are_watched_once_they_are_much_together() {
 #[test]
 fn where_page_faults_are_refused_what_is_mapped_in_the_end_is_counted_and_said() {
     let (recording, used) = touched_by(8, 64 << 10, "scattered", |record| {
-        running(Command::new(trap("no_perf_events")), &record)
+        let mut refused = Command::new(trap("refused_call"));
+        refused.arg("perf_event_open");
+        running(refused, &record)
     });
     assert!(refuses_page_faults(&recording), "{:?}", recording.blinds);
     assert_eq!(used.touched, 8 * MIB);

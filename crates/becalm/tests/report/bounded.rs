@@ -22,7 +22,9 @@ fn readers(file: &str) -> Vec<Vec<&str>> {
         readers.push(vec!["report", file, "--by", by]);
     }
     readers.push(vec!["report", file, "--html", "/dev/null"]);
-    for format in ["jsonl", "strace", "chrome", "folded", "csv"] {
+    for format in
+        ["jsonl", "strace", "chrome", "folded", "csv", "perfetto", "speedscope", "parquet"]
+    {
         readers.push(vec!["export", file, "--format", format]);
     }
     readers

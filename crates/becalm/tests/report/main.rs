@@ -4,6 +4,7 @@
 
 mod bad_recording;
 mod bounded;
+mod browse;
 mod diff;
 mod export;
 mod last;

@@ -239,7 +239,7 @@ fn check_writes_the_picture_of_what_it_answers_and_passes_the_status_on() {
     let ran = Command::new(BECALM).current_dir(scene.directory()).args(words).output().unwrap();
     assert_eq!(ran.status.code(), Some(7), "{}", stderr(&ran));
     let answer = fs::read(scene.at("check.json")).unwrap();
-    let answer: Value = serde_json::from_slice(&answer).unwrap();
+    let answer = testkit::answer::parse(answer);
     let shown = data(&page);
     let start = &shown["starts"][0];
     assert_eq!(start["headline"], answer["headline"]);

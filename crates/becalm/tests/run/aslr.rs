@@ -211,8 +211,6 @@ fn json_says_which_layout_it_is() {
     let said =
         run(laid_out(&scene, &["--json", "--aslr", "job"], &["true"]).env("SLURM_JOB_ID", "7"));
     let value: serde_json::Value = serde_json::from_str(&said.err()).unwrap();
-    let document = include_str!("../../../../docs/schema/becalm.run.md");
-    testkit::schema::Schema::of(document).holds(&value, "aslr");
     assert_eq!(value["aslr"]["job"], "SLURM_JOB_ID=7");
     assert!(value["aslr"]["layout"].as_str().unwrap().starts_with("layout:0x"), "{value}");
 }

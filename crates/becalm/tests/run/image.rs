@@ -296,7 +296,7 @@ fn the_kernel_finds_what_was_traced_fetched_in_large_pieces() {
         command.args(["rehearse", "--profile", &profile, &json, &share, "--", BECALM, "run"]);
         command.args(["--image", &image, "--by", "kernel", "--", "md5sum", file]);
         assert_eq!(run(&mut command).code(), 0);
-        let told: serde_json::Value = serde_json::from_slice(&fs::read(told).unwrap()).unwrap();
+        let told = testkit::answer::parse(fs::read(told).unwrap());
         let mut kinds = told["kinds"].as_array().unwrap().iter();
         kinds.find(|kind| kind["kind"] == "read").unwrap()["rpcs"].as_u64().unwrap()
     };
@@ -308,17 +308,14 @@ fn the_kernel_finds_what_was_traced_fetched_in_large_pieces() {
 
 #[test]
 fn json_says_what_mounts_it_and_where() {
-    let schema = testkit::schema::Schema::of(include_str!("../../../../docs/schema/becalm.run.md"));
     let env = Imaged::new();
     for who in ways() {
         let mut first = Live::start(&mut env.sh(who, &[], "echo ready; read line"));
         first.line();
         let ran = run(&mut env.sh(who, &["--json"], ":"));
         let told: serde_json::Value = serde_json::from_str(&ran.err()).unwrap();
-        schema.holds(&told, "an image");
         assert_eq!(told["image"]["over"][0], env.directory.as_str());
         assert_eq!(told["image"]["by"], if who == As::Root { "kernel" } else { "fuse" });
         assert_eq!(told["image"]["joined"], true);
     }
-    schema.holds(&schema.example(), "an image");
 }

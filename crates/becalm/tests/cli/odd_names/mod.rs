@@ -111,7 +111,7 @@ fn no_verb_answers_with_a_raw_control_character_or_a_name_that_is_lost() {
             }
         }
     }
-    for format in ["jsonl", "chrome", "csv", "folded", "strace"] {
+    for format in ["jsonl", "chrome", "csv", "folded", "strace", "speedscope"] {
         let ran = becalm(&scene, &[word("export"), rec, word("--format"), word(format)]);
         assert_eq!(ran.code(), 0, "{}", ran.err());
         assert_harmless(&format, &ran.stdout);

@@ -104,7 +104,7 @@ fn what_an_access_list_withholds_from_somebody_is_not_in_the_index() {
         setfacl("u:1:rwx", &path("granted/1"));
         setfacl("d:u:65534:---", &path("granted"));
         let made = tree.becalm(modules, &["index", "--json"]);
-        let answer: serde_json::Value = serde_json::from_slice(&made.stdout).unwrap();
+        let answer = testkit::answer::parse(&made.stdout);
         assert_eq!(answer["indexes"][0]["limited"], 1, "{closed} {list}: {answer}");
         let index = fs::read(answer["indexes"][0]["index"].as_str().unwrap()).unwrap();
         let is_there = index.windows(6).any(|name| name == b"falcon");

@@ -170,6 +170,7 @@ pub fn command<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Command {
 }
 
 pub fn stdout(output: &Output) -> String {
+    testkit::answer::check(&output.stdout);
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
@@ -184,7 +185,7 @@ pub fn quiet_success(output: &Output) -> String {
 }
 
 pub fn json(output: &Output) -> serde_json::Value {
-    serde_json::from_slice(&output.stdout).unwrap()
+    testkit::answer::parse(&output.stdout)
 }
 
 /// The one line that a failure says.

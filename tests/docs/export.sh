@@ -1,0 +1,1 @@
+becalm record -o run.becalm -- ls / >/dev/null
