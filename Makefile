@@ -13,6 +13,8 @@ ifeq ($(findstring +crt-static,$(RUSTFLAGS)),)
 export RUSTFLAGS := $(RUSTFLAGS) -C target-feature=+crt-static
 endif
 
+# Where packages go.
+PACKAGES ?= dist
 BUILT := $(or $(CARGO_TARGET_DIR),target)/$(TARGET)
 
 # A command with a story to tell. Another: make demo DEMO='emacs --version'.
@@ -23,8 +25,8 @@ DEMO ?= bash -c 'for tool in /usr/bin/*; do basename "$$tool"; done >/dev/null'
 endif
 
 .DEFAULT_GOAL := help
-PHASES := tools format package compile suite build installed
-.PHONY: help demo static test $(PHASES) bench install docs clean
+PHASES := tools format crates compile suite build installed packages
+.PHONY: help demo static test $(PHASES) package bench install docs clean
 
 help: ## list these errands
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -58,7 +60,7 @@ format:
 	cargo fmt --all --check
 
 # That each crate can be published. That what is packaged compiles, too, would build all once more.
-package:
+crates:
 	cargo package --locked --workspace --exclude becalm-testkit --no-verify --allow-dirty --quiet
 
 # clippy-driver compiles as rustc does, and lints on the way: `cargo clippy` would check all that is
@@ -81,12 +83,28 @@ installed:
 		env --default-signal=HUP,INT,QUIT cargo test --locked --workspace --no-fail-fast \
 		--test record -- kill letting_go metadata_only usual
 
+# Of the binary that `make build` has made.
+packages:
+	packaging/package $(BUILT)/release/becalm $(PACKAGES)
+	packaging/test $(PACKAGES)
+
+package: ## build every package of HEAD into dist, and install each into a clean root
+	setup/install-test-tools
+	rm -rf $(BUILT)/head && mkdir -p $(BUILT)/head
+	git archive HEAD | tar -x -C $(BUILT)/head
+	@# Not what lies about in the working tree, and with no path of this machine in it.
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) CARGO_TARGET_DIR=$(abspath $(BUILT)/..) \
+		RUSTFLAGS="$$RUSTFLAGS --remap-path-prefix=$(abspath $(BUILT)/head)=becalm --remap-path-prefix=$(or $(CARGO_HOME),$(HOME)/.cargo)=cargo" \
+		$(MAKE) --no-print-directory -C $(BUILT)/head build packages PACKAGES=$(abspath $(PACKAGES))
+
 bench: build ## measure becalm against its peers
 	setup/install-test-tools --bench
 	for bench in bench/*.sh; do BECALM=$(abspath $(BUILT)/release/becalm) "$$bench" || exit; done
 
-install: build ## install the binary below PREFIX (DESTDIR is put before it)
-	install -D -m 755 $(BUILT)/release/becalm $(DESTDIR)$(PREFIX)/bin/becalm
+install: build ## install the binary, its pages and completions below PREFIX (DESTDIR is put before it)
+	packaging/stage $(BUILT)/release/becalm $(BUILT)/stage
+	mkdir -p $(DESTDIR)$(PREFIX)
+	cp -r $(BUILT)/stage/. $(DESTDIR)$(PREFIX)
 
 docs: ## build the book (needs mdbook)
 	mdbook build docs
