@@ -1,5 +1,5 @@
 store /opt/store
-becalm record -o run.becalm -- sh -c '/opt/store/store/*-app-*/bin/app; ls / >/dev/null' >/dev/null 2>&1
+PATH=/usr/bin:/bin "$(command -v becalm)" record -o run.becalm -- sh -c '/opt/store/store/*-app-*/bin/app; ls / >/dev/null' >/dev/null 2>&1
 # Somebody sits at a terminal of 80 columns, and presses other keys each time.
 cat >"$HERE/keys" <<'KEYS'
 ''
