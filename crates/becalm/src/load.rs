@@ -109,6 +109,13 @@ struct Watched {
     since: Instant,
 }
 
+/// Whether a file that can be read begins as a recording does.
+pub fn is_recording(file: &Path) -> bool {
+    let mut start = Vec::new();
+    let read = File::open(file).and_then(|file| file.take(14).read_to_end(&mut start));
+    read.is_ok() && recording::is_recording(&start)
+}
+
 impl Watched {
     fn new(source: File, name: &str) -> Watched {
         // A pipe does not say how much is to come.

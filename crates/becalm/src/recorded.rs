@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
-use std::io::Read;
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
@@ -185,13 +184,10 @@ pub fn open(path: &Path, options: &mut OpenOptions) -> anyhow::Result<File> {
         return Err(anyhow!("it is a directory")).with_context(what);
     }
     let file = options.create(true).truncate(false).open(path).with_context(what)?;
-    if path.is_file() && file.metadata().with_context(what)?.len() > 0 {
-        let mut start = Vec::new();
-        let begins = File::open(path).and_then(|file| file.take(14).read_to_end(&mut start));
-        if begins.is_err() || !recording::is_recording(&start) {
-            let why = anyhow!("it exists and is not a recording; choose another name or remove it");
-            return Err(why).with_context(what);
-        }
+    let is_written = path.is_file() && file.metadata().with_context(what)?.len() > 0;
+    if is_written && !crate::load::is_recording(path) {
+        let why = anyhow!("it exists and is not a recording; choose another name or remove it");
+        return Err(why).with_context(what);
     }
     Ok(file)
 }

@@ -10,7 +10,10 @@ use ratatui_core::layout::Rect;
 use ratatui_core::style::{Color, Modifier};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, kill_current_process_group};
-use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGWINCH};
+use signal_hook::consts::{
+    SIGALRM, SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, SIGXCPU,
+    SIGXFSZ,
+};
 use signal_hook::iterator::Signals;
 
 use crate::browser::Browser;
@@ -213,10 +216,14 @@ fn give_back_at_panic() {
 /// More columns or lines than these no person's terminal has; they would take gigabytes.
 const LARGEST: (u16, u16) = (2000, 1000);
 
+/// What ends a process unless it is caught, sent by a person, a shell, a batch system or a limit.
+const ENDING: [i32; 9] =
+    [SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGXCPU, SIGXFSZ];
+
 /// Draws anew where the terminal's size changed or the process goes on after a stop, and gives the
 /// terminal back before a signal ends the process.
 fn watch_signals(session: &Arc<Mutex<TerminalSession>>) -> io::Result<()> {
-    let mut signals = Signals::new([SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGCONT, SIGWINCH])?;
+    let mut signals = Signals::new(ENDING.iter().chain(&[SIGCONT, SIGWINCH]))?;
     let session = Arc::clone(session);
     std::thread::spawn(move || {
         for signal in signals.forever() {

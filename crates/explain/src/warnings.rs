@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use cost::ProjectionError;
-use recording::{Blind, ExitStatus, LetGo, ProcessId, Recording};
+use recording::{Blind, LetGo, ProcessId, Recording};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -292,12 +292,8 @@ fn running(recording: &Recording) -> Option<RunWarning> {
 }
 
 fn failed(recording: &Recording) -> Option<RunWarning> {
-    let text = match recording.processes.first()?.end?.status {
-        ExitStatus::Exited(0) => return None,
-        ExitStatus::Exited(code) => format!("the command ended with status {code}"),
-        ExitStatus::Signaled(signal) => format!("the command was killed by signal {signal}"),
-    };
-    let text = format!("{text}: this is what it did up to there");
+    let failure = recording.processes.first()?.end?.status.failure()?;
+    let text = format!("the command {failure}: this is what it did up to there");
     Some(RunWarning { kind: WarningKind::Failed, text })
 }
 

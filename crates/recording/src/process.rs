@@ -121,6 +121,17 @@ pub enum ExitStatus {
     Signaled(u8),
 }
 
+impl ExitStatus {
+    /// How the process failed, as the end of a sentence about it; none where it did not.
+    pub fn failure(self) -> Option<String> {
+        match self {
+            ExitStatus::Exited(0) => None,
+            ExitStatus::Exited(code) => Some(format!("ended with status {code}")),
+            ExitStatus::Signaled(signal) => Some(format!("was killed by signal {signal}")),
+        }
+    }
+}
+
 /// A signal that was delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signal {

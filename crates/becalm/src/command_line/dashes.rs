@@ -1,8 +1,7 @@
 //! The `--` that is missing before a command, or is something that looks like it.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{File, Metadata};
-use std::io::Read;
+use std::fs::Metadata;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -127,11 +126,5 @@ pub fn is_command(word: &OsStr) -> bool {
 /// A recording is none, even where every file may be executed.
 fn is_program(path: &Path) -> bool {
     let may_be_executed = |file: Metadata| file.is_file() && file.permissions().mode() & 0o111 != 0;
-    path.metadata().is_ok_and(may_be_executed) && !is_recording(path)
-}
-
-fn is_recording(path: &Path) -> bool {
-    let mut start = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(14).read_to_end(&mut start));
-    read.is_ok() && recording::is_recording(&start)
+    path.metadata().is_ok_and(may_be_executed) && !crate::load::is_recording(path)
 }

@@ -181,7 +181,8 @@ fn hostile_names_never_reach_the_terminal_and_no_color_is_none() {
 fn the_terminal_is_given_back_whatever_ends_it() {
     let scene = Scene::new();
     let (file, _) = checked(&scene);
-    for signal in [Signal::TERM, Signal::HUP, Signal::INT, Signal::QUIT] {
+    for signal in [Signal::TERM, Signal::HUP, Signal::INT, Signal::QUIT, Signal::USR1, Signal::XCPU]
+    {
         let mut browser = browse(&[&file], (80, 24));
         ready(&mut browser);
         assert!(!browser.is_given_back());

@@ -11,7 +11,7 @@ use std::path::Path;
 use explain::{CauseCount, Findings};
 use recording::{Cause, Recording};
 
-use super::budget::{BudgetVerdict, failure_of};
+use super::budget::BudgetVerdict;
 use super::view::CheckAnswer;
 use crate::save;
 
@@ -75,7 +75,7 @@ fn text(answer: &CheckAnswer, recording: &Recording) -> String {
         "When it was recorded, since 1970.",
         started,
     );
-    let failed = u8::from(failure_of(totals.status).is_some());
+    let failed = u8::from(totals.status.and_then(recording::ExitStatus::failure).is_some());
     metrics.one("command_failed", "", "Whether the command failed: 1, or else 0.", failed);
     let whole = u8::from(recording.is_whole());
     metrics.one("whole", "", "Whether all of the run was seen: 1, or else 0.", whole);

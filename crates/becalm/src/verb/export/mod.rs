@@ -2,8 +2,7 @@
 
 pub mod view;
 
-use std::fs::File;
-use std::io::{BufWriter, IsTerminal, Read, Write, stdout};
+use std::io::{BufWriter, IsTerminal, Write, stdout};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -90,7 +89,5 @@ pub fn run(args: &ExportArgs) -> Result<u8, Failure> {
 fn is_another_recording(target: &Path, source: &Path) -> bool {
     let inode = |file: &Path| file.metadata().ok().map(|it| (it.dev(), it.ino()));
     let is_source = || inode(target) == inode(source);
-    let mut start = Vec::new();
-    let mut read = || File::open(target).and_then(|file| file.take(14).read_to_end(&mut start));
-    target.is_file() && !is_source() && read().is_ok() && recording::is_recording(&start)
+    target.is_file() && !is_source() && crate::load::is_recording(target)
 }

@@ -1,9 +1,9 @@
 //! GitHub's annotations: workflow commands, a line each, which its runner reads on either stream.
 
 use explain::Findings;
+use recording::ExitStatus;
 
 use super::answer::{BudgetAnswer, BudgetVerdict};
-use super::baseline::failure_of;
 
 /// Lines of reasons in an annotation.
 const REASONS: usize = 5;
@@ -20,7 +20,7 @@ pub fn of(answer: &BudgetAnswer, findings: &Findings) -> String {
         let lines: Vec<_> = std::iter::once(limit.sentence()).chain(why).collect();
         text.push_str(&format!("::error title={title}::{}\n", data(&lines.join("\n"))));
     }
-    if let Some(failed) = failure_of(findings.totals.status) {
+    if let Some(failed) = findings.totals.status.and_then(ExitStatus::failure) {
         text.push_str(&format!("::error title={title}::the command {}\n", data(&failed)));
     }
     if text.is_empty() {

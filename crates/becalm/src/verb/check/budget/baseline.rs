@@ -108,7 +108,7 @@ impl Baseline {
             host: before.host,
             kernel: before.kernel,
             processes: before.totals.processes,
-            failed: failure_of(before.totals.status),
+            failed: before.totals.status.and_then(ExitStatus::failure),
             counts: before.counts,
             paths: None,
         })
@@ -131,9 +131,7 @@ impl Baseline {
             host: recording.header.host.clone(),
             kernel: recording.header.kernel.clone(),
             processes: recording.processes.len() as u64,
-            failed: failure_of(
-                recording.processes.first().and_then(|first| first.end).map(|end| end.status),
-            ),
+            failed: recording.processes.first().and_then(|first| first.end?.status.failure()),
             counts: StartCounts::of(&recording),
             paths: Some(paths),
         })
@@ -168,15 +166,6 @@ impl Baseline {
     /// Whether a path is known to have been asked for by nobody.
     pub fn never_asked_for(&self, path: &[u8]) -> bool {
         self.paths.as_ref().is_some_and(|paths| !paths.contains(&*clean(path)))
-    }
-}
-
-/// How a command failed; none where it did not, or nobody saw its end.
-pub fn failure_of(status: Option<ExitStatus>) -> Option<String> {
-    match status? {
-        ExitStatus::Exited(0) => None,
-        ExitStatus::Exited(code) => Some(format!("ended with status {code}")),
-        ExitStatus::Signaled(signal) => Some(format!("was killed by signal {signal}")),
     }
 }
 

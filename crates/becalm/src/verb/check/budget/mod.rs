@@ -20,7 +20,6 @@ use crate::exit::{Failure, OVER_BUDGET};
 use crate::{pictured, save};
 pub use answer::{BudgetAnswer, BudgetVerdict};
 use baseline::Baseline;
-pub use baseline::failure_of;
 pub use counts::StartCounts;
 use limit::Limit;
 

@@ -38,7 +38,7 @@ impl Svg {
              width=\"{width}\" height=\"{height}\" font-family=\"sans-serif\" font-size=\"12\">\n\
              <title>{}</title>\n\
              <style>text {{ fill: #777 }} .line {{ stroke: #777; fill: none }}</style>\n",
-            escaped(title)
+            term::xml(title)
         );
         Svg { text }
     }
@@ -58,7 +58,7 @@ impl Svg {
             Anchor::Middle => "middle",
             Anchor::End => "end",
         };
-        let label = escaped(label);
+        let label = term::xml(label);
         let _ = writeln!(
             self.text,
             "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{label}</text>"
@@ -76,7 +76,7 @@ impl Svg {
 
     /// A circle that says what it is.
     pub(super) fn circle(&mut self, colour: &str, (x, y): (f64, f64), what: &str) {
-        let what = escaped(what);
+        let what = term::xml(what);
         let _ = writeln!(
             self.text,
             "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\" fill=\"none\" stroke=\"{colour}\" \
@@ -98,20 +98,4 @@ impl Svg {
         self.text.push_str("</svg>\n");
         self.text
     }
-}
-
-/// Text as XML takes it; control characters, which it does not, are left out.
-fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for char in text.chars() {
-        match char {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            char if char.is_control() => {}
-            char => escaped.push(char),
-        }
-    }
-    escaped
 }
