@@ -46,6 +46,19 @@ pub fn shorten(text: &str, columns: usize) -> String {
     format!("{}…{}", &text[..head], &text[tail..])
 }
 
+/// `text` in at most `columns` columns. What is too much is taken off its end, which a sentence can spare.
+pub fn begin(text: &str, columns: usize) -> String {
+    if of(text) <= columns {
+        return text.to_owned();
+    }
+    let Some(room) = columns.checked_sub(1) else {
+        return String::new();
+    };
+    let end =
+        fitting(text.char_indices(), room).last().map_or(0, |(at, char)| at + char.len_utf8());
+    format!("{}…", &text[..end])
+}
+
 /// `text` as lines of at most `columns` columns, broken at spaces, but not between a number and
 /// its per cent sign; a word that is longer is shortened. Each line ends in a newline.
 pub fn wrap(text: &str, columns: usize) -> String {
@@ -87,6 +100,13 @@ fn fitting(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_sentence_loses_its_end_and_says_so() {
+        assert_eq!(begin("modules were searched", 21), "modules were searched");
+        assert_eq!(begin("modules were searched", 20), "modules were search…");
+        assert_eq!((&*begin("猫猫", 3), &*begin("ab", 1), &*begin("ab", 0)), ("猫…", "…", ""));
+    }
 
     #[test]
     fn a_path_that_is_too_long_keeps_both_its_ends() {

@@ -82,6 +82,11 @@ impl<'a> Line<'a> {
         self.put(&width::shorten(&plain(text), columns.min(self.room())), style);
     }
 
+    /// The same with what is too much taken off the end, which a sentence can spare, unlike a path.
+    pub fn put_beginning(&mut self, text: &str, style: Style) {
+        self.put(&width::begin(&plain(text), self.room()), style);
+    }
+
     /// The same at the right of so many columns.
     pub fn put_right(&mut self, text: &str, columns: usize, style: Style) {
         let text = width::shorten(&plain(text), columns.min(self.room()));

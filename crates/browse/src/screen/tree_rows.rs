@@ -165,8 +165,7 @@ impl Drawn {
         line.put(mark, DIM);
         let name = outline.tree.name(node);
         match outline.view {
-            // The end of a sentence can be spared, unlike that of a path.
-            View::Storms => line.put(name, NONE),
+            View::Storms => line.put_beginning(name, NONE),
             _ => line.put_short(name, line.room(), NONE),
         }
     }
