@@ -33,6 +33,9 @@ use view::Packed;
 /// tree gives the same bytes. What is used from the image and lies outside is listed: pack it too,
 /// or see that it is there where the image is used.
 ///
+/// Python modules whose bytecode is missing or stale are compiled into the image by the environment's
+/// own Python, and listed; the sources stay as they are.
+///
 /// With --sif, or a FILE that ends in .sif, writes a container that Apptainer and SingularityCE
 /// run: of a whole root directory, or, with --base, of all that another SIF holds and the paths
 /// laid over its root.
@@ -45,6 +48,7 @@ Examples:
   becalm image build -o env.sqsh /opt/env -- /opt/env/bin/python -c 'import numpy'
   becalm image build -o env.sqsh --trace start.becalm /opt/env
   becalm image build -o all.sqsh --comp lz4 /opt/env /home/me/src/package
+  becalm image build -o env.sqsh --as-is /opt/env
   becalm image build -o root.sif --runscript run.sh --label version=2 rootfs
   becalm image build -o app.sif --base root.sif --overlay 2G /opt/env")]
 pub struct ImageBuildArgs {
@@ -89,6 +93,10 @@ pub struct ImageBuildArgs {
     /// Keep no extended attributes
     #[arg(long)]
     no_xattrs: bool,
+
+    /// Heal nothing: pack the bytes as they are
+    #[arg(long)]
+    as_is: bool,
 
     /// Print one JSON object (docs/schema/becalm.image.build.md)
     #[arg(long)]
@@ -335,6 +343,7 @@ fn build(
         skip_unreadable: args.skip_unreadable,
         skip_special: args.skip_special,
         xattrs: !args.no_xattrs,
+        heals: !args.as_is,
         settles: true,
         made,
         progress: &progress,
@@ -374,6 +383,7 @@ fn with_option(error: ImageError) -> anyhow::Error {
 pub(super) fn tell(waiting: &term::ProgressBar, progress: ImageProgress) {
     match progress {
         ImageProgress::Listing => waiting.tell("listing", 0, 1),
+        ImageProgress::Compiling { done, of } => waiting.tell("compiling bytecode", done, of),
         ImageProgress::Packing { done, of } => waiting.tell("packing", done, of),
         ImageProgress::Surveying => waiting.tell("looking for what lies outside", 0, 1),
         ImageProgress::Copying { done, of } => waiting.tell("copying", done, of),
