@@ -173,7 +173,7 @@ fn what_cannot_be_compiled_stays_as_it_is_and_is_said() {
         it["why"].as_str().unwrap().to_owned()
     };
     assert!(why("pkg/template.py").starts_with("SyntaxError: "), "{left:?}");
-    assert_eq!(why("python3.99"), "no such Python is packed, traced or in PATH");
+    assert_eq!(why("python3.99"), "no such Python (3.7 or later) is packed, traced or in PATH");
     assert_eq!(left.len(), 2);
     assert!(!healed(&json).contains_key("future.py"), "it is another Python's");
     let said = build(directory.path(), &["-o", "i.sqsh", "env"]).stdout;
@@ -181,6 +181,51 @@ fn what_cannot_be_compiled_stays_as_it_is_and_is_said() {
     for part in ["missing bytecode", "stale bytecode", "not healed", "SyntaxError"] {
         assert!(said.contains(part), "{said}");
     }
+}
+
+/// The same Python, which takes itself for another.
+const ANOTHER: &str = "#!/usr/bin/python3
+import sys
+sys.implementation.cache_tag = 'another-398'
+sys.version_info = (3, 98, 0, 'final', 0)
+exec(sys.argv[-1])
+";
+
+#[test]
+fn each_python_of_several_gets_its_own_bytecode_of_what_it_can_import() {
+    let directory = tempfile::tempdir().unwrap();
+    let env = directory.path().join("env");
+    let site = environment(&env);
+    let another = env.join("bin/python3.98");
+    fs::write(&another, ANOTHER).unwrap();
+    fs::set_permissions(&another, fs::Permissions::from_mode(0o755)).unwrap();
+    let other = env.join("lib/python3.98/site-packages");
+    for directory in [&other, &env.join("src")] {
+        fs::create_dir_all(directory).unwrap();
+        fs::write(directory.join("one.py"), "VALUE = 1\n").unwrap();
+    }
+    let mut becalm = Command::new(BECALM);
+    becalm.args(["image", "build", "--json", "-o", "i.sqsh", "env"]);
+    becalm.current_dir(directory.path()).env("PYTHONPATH", env.join("src"));
+    let answer = answer(&becalm.output().unwrap());
+    let mut compiled: Vec<(PathBuf, &str)> = Vec::new();
+    for it in answer["healed"]["bytecode"].as_array().unwrap() {
+        let path = Path::new(it["path"].as_str().unwrap());
+        if !path.starts_with(&site) {
+            let below = path.strip_prefix(env.canonicalize().unwrap()).unwrap().to_owned();
+            compiled.push((below, it["python"].as_str().unwrap()));
+        } else {
+            assert_eq!(it["python"], tag());
+        }
+    }
+    compiled.sort();
+    let tag = tag();
+    let expected = [
+        ("lib/python3.98/site-packages/one.py", "another-398"),
+        ("src/one.py", "another-398"),
+        ("src/one.py", &*tag),
+    ];
+    assert_eq!(compiled, expected.map(|(path, python)| (PathBuf::from(path), python)));
 }
 
 #[test]

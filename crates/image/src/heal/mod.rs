@@ -171,7 +171,7 @@ fn compilers(places: &ModulePlaces, healed: &mut Healed) -> Vec<(Compiler, bool)
             Some(new) => add(&mut compilers, new, places.ran == 0),
             None => {
                 let path = PathBuf::from(format!("python{version}"));
-                let why = "no such Python is packed, traced or in PATH".to_owned();
+                let why = "no such Python (3.7 or later) is packed, traced or in PATH".to_owned();
                 healed.as_it_was.push(UnhealedFile { path, why });
             }
         }

@@ -1,5 +1,6 @@
 //! `becalm image build`.
 
+mod compressed;
 pub mod view;
 
 use std::env;
@@ -8,7 +9,6 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
-use clap::ValueEnum;
 use image::container::{self, ContainerContent, Sealed};
 use image::squash::{self, ImageOptions, ImageProgress, PathsImage};
 use image::{Holds, ImageError, Inspection};
@@ -23,6 +23,7 @@ use crate::exit::{Failure, USAGE};
 use crate::produced;
 use crate::recorded::{self, RecordRequest};
 use crate::stdout_redirect::StdoutRedirect;
+use compressed::{Comp, block_size};
 use view::Packed;
 
 /// Pack directories into one file, in the order in which a command reads them
@@ -205,34 +206,6 @@ impl ImageBuildArgs {
             (None, false) => Compression::Zstd,
         }
     }
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum Comp {
-    Zstd,
-    Lz4,
-    Gzip,
-}
-
-impl From<Comp> for Compression {
-    fn from(comp: Comp) -> Compression {
-        match comp {
-            Comp::Zstd => Compression::Zstd,
-            Comp::Lz4 => Compression::Lz4,
-            Comp::Gzip => Compression::Gzip,
-        }
-    }
-}
-
-fn block_size(text: &str) -> Result<u32, String> {
-    let (number, unit) = match text.as_bytes().last() {
-        Some(b'k' | b'K') => (&text[..text.len() - 1], 1 << 10),
-        Some(b'm' | b'M') => (&text[..text.len() - 1], 1 << 20),
-        _ => (text, 1),
-    };
-    let size = number.parse::<u32>().ok().and_then(|number| number.checked_mul(unit));
-    let is_size = |size: &u32| size.is_power_of_two() && (4 << 10..=1 << 20).contains(size);
-    size.filter(is_size).ok_or_else(|| "give a power of two from 4K to 1M".to_owned())
 }
 
 /// Runs the verb.
