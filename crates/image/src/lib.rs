@@ -6,6 +6,7 @@
 //! | `opened` | which files a recorded command opened: they come first |
 //! | `container` | squashfs, texts and overlay put together into a SIF |
 //! | `out` | an image while it is written: a file without its name |
+//! | `heal` | what is healed while it is packed: bytecode |
 //! | `readable` | who can read what goes into an image |
 //! | `removed` | a tree of directories removed, whatever their modes are |
 //! | `extract` | an image's files, unpacked into a directory |
@@ -21,6 +22,7 @@
 pub mod container;
 mod error;
 pub mod extract;
+mod heal;
 mod inspect;
 mod manifest;
 pub mod mount;

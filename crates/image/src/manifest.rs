@@ -33,6 +33,9 @@ pub struct Manifest {
     /// Bytes from the start of the squashfs on that their content lies in; 0: nobody counted.
     #[serde(default)]
     pub front: u64,
+    /// Modules whose bytecode was compiled while it was packed: it is none of the sources'.
+    #[serde(default)]
+    pub healed: u64,
     /// What was used from it and lay outside, or the first of that.
     pub outside: Vec<OutsideReference>,
 }

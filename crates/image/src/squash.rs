@@ -14,6 +14,8 @@ use rustix::fs::Access;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+pub use crate::heal::{BytecodeFault, Healed, HealedModule, UnhealedFile};
+use crate::heal::{Healing, heal};
 pub use crate::out::UnnamedImage;
 use crate::out::{AccessMode, Out, directory_of};
 use crate::readable::first_private;
@@ -48,6 +50,8 @@ pub struct ImageOptions<'a> {
     pub skip_special: bool,
     /// Keep xattrs.
     pub xattrs: bool,
+    /// Compile bytecode that is missing or stale into the image, with the environment's own Python.
+    pub heals: bool,
     /// Scan again once the second of the newest change is over: squashfs keeps whole seconds, so a
     /// change after the scan in that same second would not be seen for one ever.
     pub settles: bool,
@@ -69,6 +73,7 @@ impl Default for ImageOptions<'_> {
             skip_unreadable: false,
             skip_special: false,
             xattrs: true,
+            heals: false,
             settles: false,
             made: None,
             progress: &|_| {},
@@ -86,13 +91,17 @@ impl ImageOptions<'_> {
         }
     }
 
-    fn squash<'a>(&'a self, progress: &'a dyn Fn(u64, u64)) -> SquashOptions<'a> {
+    fn squash<'a>(
+        &'a self,
+        first: &'a [PathBuf],
+        progress: &'a dyn Fn(u64, u64),
+    ) -> SquashOptions<'a> {
         SquashOptions {
             compression: self.compression,
             level: self.level,
             block_size: self.block_size,
             readers: self.readers,
-            first: self.first,
+            first,
             skip_unreadable: self.skip_unreadable,
             made: self.made,
             progress,
@@ -105,6 +114,13 @@ impl ImageOptions<'_> {
 pub enum ImageProgress {
     /// Directories are being listed.
     Listing,
+    /// Bytecode is being compiled.
+    Compiling {
+        /// So many modules are done.
+        done: u64,
+        /// Of so many.
+        of: u64,
+    },
     /// Content is being packed.
     Packing {
         /// Bytes that are in the image.
@@ -146,6 +162,8 @@ pub struct PathsImage {
     pub duplicate_bytes: u64,
     /// What is not in it.
     pub left_out: Vec<OmittedFile>,
+    /// What was healed while it was packed; null where it was packed as it is.
+    pub healed: Option<Healed>,
     /// What is used from it and lies outside.
     pub outside: Vec<OutsideReference>,
     /// What the image says of itself.
@@ -221,10 +239,12 @@ fn packed(
     check_place(target, &layout)?;
     // The first to fail, before hours of reading.
     let out = Out::beside(target, AccessMode::Plain)?;
-    let tree = scan(layout, options)?;
+    let mut tree = scan(layout, options)?;
     let out = out.holding(first_private(&tree, options))?;
+    let sources = tree.fingerprint();
+    let healing = heal(&mut tree, options);
     let packing =
-        TreeAndSources { tree: &tree, sources: &tree.fingerprint(), is_there: &|_| false };
+        TreeAndSources { tree: &tree, sources: &sources, healing: &healing, is_there: &|_| false };
     let built = write(packing, options, &out, 0)?;
     Ok((out, built))
 }
@@ -265,20 +285,22 @@ pub(crate) struct TreeAndSources<'a> {
     pub tree: &'a FileTree,
     /// What it was made of.
     pub sources: &'a Fingerprint,
+    /// What was healed in it.
+    pub healing: &'a Healing,
     /// Says of something outside whether it will be there all the same.
     pub is_there: &'a dyn Fn(&OutsideReference) -> bool,
 }
 
 /// Writes a tree, and what it says of itself, from a byte of `out` on.
 pub(crate) fn write(
-    TreeAndSources { tree, sources, is_there }: TreeAndSources<'_>,
+    TreeAndSources { tree, sources, healing, is_there }: TreeAndSources<'_>,
     options: &ImageOptions<'_>,
     out: &Out,
     start: u64,
 ) -> Result<PathsImage, ImageError> {
     let progress = |done, of| (options.progress)(ImageProgress::Packing { done, of });
     let made = options.made.or(Some(sources.newest));
-    let squash = SquashOptions { made, ..options.squash(&progress) };
+    let squash = SquashOptions { made, ..options.squash(&healing.first, &progress) };
     let mut writer = ImageWriter::new(out.file(), out.target(), start);
     let summary = image_format::squash::write(tree, &mut writer, &squash)?;
     (options.progress)(ImageProgress::Surveying);
@@ -290,13 +312,15 @@ pub(crate) fn write(
         trace: options.trace.clone().filter(|_| summary.traced > 0),
         traced: summary.traced,
         front: summary.front,
+        healed: healing.healed.as_ref().map_or(0, |healed| healed.bytecode.len() as u64),
         outside: outside.iter().take(MOST_OUTSIDE).cloned().collect(),
     };
     writer.put(&manifest.encode())?;
     writer.pad(PAD)?;
     let image_bytes = writer.position();
     writer.finish()?;
-    Ok(built(SquashSummary { image_bytes, ..summary }, manifest, outside))
+    let built = built(SquashSummary { image_bytes, ..summary }, manifest, outside);
+    Ok(PathsImage { healed: healing.healed.clone(), ..built })
 }
 
 /// What lies outside, found in the image that was just written.
@@ -315,7 +339,7 @@ fn survey(
 /// Refuses options that cannot be.
 pub(crate) fn check(target: &Path, options: &ImageOptions<'_>) -> Result<(), ImageError> {
     let unfit = |why| ImageError::Unfit { path: target.to_owned(), why };
-    options.squash(&|_, _| {}).check().map_err(unfit)
+    options.squash(&[], &|_, _| {}).check().map_err(unfit)
 }
 
 /// An image does not pack itself.
@@ -348,6 +372,7 @@ fn built(summary: SquashSummary, manifest: Manifest, outside: Vec<OutsideReferen
         duplicates: summary.duplicates,
         duplicate_bytes: summary.duplicate_bytes,
         left_out: summary.left_out,
+        healed: None,
         outside,
         manifest,
     }

@@ -4,6 +4,7 @@
 
 mod build;
 mod extract;
+mod heal;
 mod inspect;
 mod overlay;
 

@@ -2,6 +2,7 @@
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use super::{FileNode, FileNodeId, FileNodeKind, FileTree, PathTarget, TreeAttributes};
 use crate::SquashWriteError;
@@ -88,6 +89,37 @@ impl FileTree {
         }
     }
 
+    /// Adds a directory that is as the one above it, whose time stays.
+    pub fn add_directory(&mut self, above: FileNodeId, name: &[u8]) -> FileNodeId {
+        let attributes = self.nodes[above as usize].attributes;
+        let kind = FileNodeKind::Directory(Vec::new());
+        let id = self.nodes.len() as FileNodeId;
+        self.insert(plain_node(name, above, attributes, kind));
+        id
+    }
+
+    /// Gives a directory a file of this content, in place of what it has under that name, with
+    /// these attributes but the right to execute it.
+    pub fn add_content(
+        &mut self,
+        directory: FileNodeId,
+        name: &[u8],
+        attributes: TreeAttributes,
+        content: Arc<[u8]>,
+    ) {
+        let attributes = TreeAttributes { mode: attributes.mode & 0o666, ..attributes };
+        let size = content.len() as u64;
+        let kind = FileNodeKind::File { size, has_holes: false, given: Some(content) };
+        let node = plain_node(name, directory, attributes, kind);
+        match self.child(directory, name) {
+            Some(there) => {
+                self.forget(there);
+                self.nodes[there as usize] = node;
+            }
+            None => self.insert(node),
+        }
+    }
+
     fn is_directory(&self, id: FileNodeId) -> bool {
         matches!(self.nodes[id as usize].kind, FileNodeKind::Directory(_))
     }
@@ -102,15 +134,8 @@ impl FileTree {
         let (kind, mode) = addition.what.node();
         let TreeAttributes { uid, gid, .. } = self.nodes[0].attributes;
         let mtime = (i64::from(time), 0);
-        FileNode {
-            name: name.to_vec(),
-            parent,
-            attributes: TreeAttributes { mode, uid, gid, mtime, identity: (0, 0) },
-            kind,
-            first_name: None,
-            xattrs: Vec::new(),
-            is_above: false,
-        }
+        let attributes = TreeAttributes { mode, uid, gid, mtime, identity: (0, 0) };
+        plain_node(name, parent, attributes, kind)
     }
 
     /// A name is to be another file's: further names of the file that it was lose their first.
@@ -134,6 +159,24 @@ impl FileTree {
             siblings.insert(at, id);
         }
         self.nodes.push(node);
+    }
+}
+
+/// A node that no file of the disk stands for.
+fn plain_node(
+    name: &[u8],
+    parent: FileNodeId,
+    attributes: TreeAttributes,
+    kind: FileNodeKind,
+) -> FileNode {
+    FileNode {
+        name: name.to_vec(),
+        parent,
+        attributes: TreeAttributes { identity: (0, 0), ..attributes },
+        kind,
+        first_name: None,
+        xattrs: Vec::new(),
+        is_above: false,
     }
 }
 

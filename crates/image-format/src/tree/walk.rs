@@ -60,7 +60,8 @@ impl FileTree {
         }
     }
 
-    pub(super) fn child(&self, directory: FileNodeId, name: &[u8]) -> Option<FileNodeId> {
+    /// What a directory has under a name.
+    pub fn child(&self, directory: FileNodeId, name: &[u8]) -> Option<FileNodeId> {
         let FileNodeKind::Directory(children) = &self.nodes[directory as usize].kind else {
             return None;
         };

@@ -16,12 +16,13 @@ use image_format::sif::{
     self, Arch, Container, Filesystem, INSPECT_METADATA, Partition, Role, Sif, SifObjectKind,
     SifPart,
 };
-use image_format::tree::{FileTree, Fingerprint, ImageLayout};
+use image_format::tree::ImageLayout;
 use rustix::fs::{FallocateFlags, Mode as FileMode, OFlags, fallocate, open};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::error::ImageError;
+use crate::heal::{Healing, heal};
 use crate::out::{AccessMode, Out, UnnamedImage, directory_of};
 use crate::readable::{first_private, private_file};
 use crate::squash::{self, ImageOptions, ImageProgress, PathsImage};
@@ -139,7 +140,15 @@ fn of_root(
     let mut parts = texts.parts();
     let job = SifJob { target, created: made.into(), arch, progress: options.progress };
     let at = sif::next_partition(&parts);
-    let built = job.pack(&tree, &sources, &|_| false, at, options, &out)?;
+    // Its Python runs in it, not on this system.
+    let healing = Healing::none(options);
+    let packing = squash::TreeAndSources {
+        tree: &tree,
+        sources: &sources,
+        healing: &healing,
+        is_there: &|_| false,
+    };
+    let built = squash::write(packing, options, &out, at)?;
     parts.push(job.packed(&built, Role::PrimarySystem));
     let layer = overlay
         .map(|overlay| WritableLayer::new(target, overlay, arch, job.created))
@@ -178,7 +187,14 @@ fn over(
     // Refused before hours of reading.
     let layer_part = || layer.iter().map(WritableLayer::part).collect::<Result<Vec<_>, _>>();
     base.with(layer_part()?)?;
-    let built = job.pack(&tree, &sources, &|outside| base.has(outside), at, options, &out)?;
+    let healing = heal(&mut tree, options);
+    let packing = squash::TreeAndSources {
+        tree: &tree,
+        sources: &sources,
+        healing: &healing,
+        is_there: &|outside| base.has(outside),
+    };
+    let built = squash::write(packing, options, &out, at)?;
     let mut more = vec![job.packed(&built, Role::Overlay)];
     more.extend(layer_part()?);
     let sealed = job.seal(&out, &base.with(more)?, layer.as_ref())?;
@@ -194,19 +210,6 @@ struct SifJob<'a> {
 }
 
 impl SifJob<'_> {
-    /// Writes the squashfs to where it belongs in the SIF.
-    fn pack(
-        &self,
-        tree: &FileTree,
-        sources: &Fingerprint,
-        is_there: &dyn Fn(&crate::OutsideReference) -> bool,
-        at: u64,
-        options: &ImageOptions<'_>,
-        out: &Out,
-    ) -> Result<PathsImage, ImageError> {
-        squash::write(squash::TreeAndSources { tree, sources, is_there }, options, out, at)
-    }
-
     /// The part that is the squashfs.
     fn packed(&self, built: &PathsImage, role: Role) -> SifPart<'static> {
         let partition = Partition { filesystem: Filesystem::Squashfs, role, arch: self.arch };

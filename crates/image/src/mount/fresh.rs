@@ -25,6 +25,7 @@ use image_format::squash::{ListingPosition, NodeKind, SquashAttributes, SquashEn
 use image_format::tree::seconds;
 
 use super::error::MountError;
+use super::healed;
 use super::layer::ImageLayer;
 use super::plan::{MountPlan, MountTarget};
 use super::wanted::Freshness;
@@ -161,6 +162,30 @@ impl SourceState<'_> {
         }
         let entries = self.entries(node);
         for entry in &entries {
+            let below = path.join(OsStr::from_bytes(&entry.name));
+            match healed::bytecode(self.layer, node, entry) {
+                Some(healed) => self.bytecode(&below, entry.node, &healed),
+                None => self.full(&below, entry.node),
+            }
+        }
+        let packed: BTreeSet<&[u8]> = entries.iter().map(|entry| &entry.name[..]).collect();
+        for there in fs::read_dir(path).into_iter().flatten().flatten() {
+            if !packed.contains(there.file_name().as_bytes()) {
+                self.note(&there.path(), "is new");
+            }
+        }
+    }
+
+    /// Bytecode that was compiled into the image is none of the sources'.
+    fn bytecode(&mut self, path: &Path, node: SquashNode, healed: &BTreeSet<Vec<u8>>) {
+        let entries = self.entries(node);
+        let is_healed = |entry: &SquashEntry| healed.contains(&entry.name);
+        if entries.iter().all(is_healed) && !path.exists() {
+            return;
+        }
+        let Ok(packed) = self.layer.image.attributes(node) else { return };
+        self.compare(path, &packed, fs::symlink_metadata(path));
+        for entry in entries.iter().filter(|entry| !is_healed(entry)) {
             self.full(&path.join(OsStr::from_bytes(&entry.name)), entry.node);
         }
         let packed: BTreeSet<&[u8]> = entries.iter().map(|entry| &entry.name[..]).collect();

@@ -9,6 +9,7 @@
 //! | `fresh` | whether the image's sources have changed since |
 //! | `door` | how ranks of a node find one another |
 //! | `holder` | the process that serves them |
+//! | `healed` | bytecode in the image that no source has |
 //! | `guard` | the process that ends the ranks if the holder is killed |
 //! | `layer` | a squashfs that is mounted: its file, and what it says of itself |
 //! | `ahead` | reading an image in large pieces |
@@ -34,6 +35,7 @@ mod door;
 pub(crate) mod error;
 pub(crate) mod fresh;
 mod guard;
+mod healed;
 mod holder;
 pub(crate) mod layer;
 mod overlay;

@@ -1,5 +1,6 @@
 //! `becalm image build`.
 
+mod compressed;
 pub mod view;
 
 use std::env;
@@ -8,7 +9,6 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
-use clap::ValueEnum;
 use image::container::{self, ContainerContent, Sealed};
 use image::squash::{self, ImageOptions, ImageProgress, PathsImage};
 use image::{Holds, ImageError, Inspection};
@@ -23,6 +23,7 @@ use crate::exit::{Failure, USAGE};
 use crate::produced;
 use crate::recorded::{self, RecordRequest};
 use crate::stdout_redirect::StdoutRedirect;
+use compressed::{Comp, block_size};
 use view::Packed;
 
 /// Pack directories into one file, in the order in which a command reads them
@@ -32,6 +33,9 @@ use view::Packed;
 /// the root. Modes, owners, times in whole seconds, hard links, holes and xattrs are kept. The same
 /// tree gives the same bytes. What is used from the image and lies outside is listed: pack it too,
 /// or see that it is there where the image is used.
+///
+/// Python modules whose bytecode is missing or stale are compiled into the image by the environment's
+/// own Python, and listed; the sources stay as they are.
 ///
 /// With --sif, or a FILE that ends in .sif, writes a container that Apptainer and SingularityCE
 /// run: of a whole root directory, or, with --base, of all that another SIF holds and the paths
@@ -45,6 +49,7 @@ Examples:
   becalm image build -o env.sqsh /opt/env -- /opt/env/bin/python -c 'import numpy'
   becalm image build -o env.sqsh --trace start.becalm /opt/env
   becalm image build -o all.sqsh --comp lz4 /opt/env /home/me/src/package
+  becalm image build -o env.sqsh --as-is /opt/env
   becalm image build -o root.sif --runscript run.sh --label version=2 rootfs
   becalm image build -o app.sif --base root.sif --overlay 2G /opt/env")]
 pub struct ImageBuildArgs {
@@ -89,6 +94,10 @@ pub struct ImageBuildArgs {
     /// Keep no extended attributes
     #[arg(long)]
     no_xattrs: bool,
+
+    /// Heal nothing: pack the bytes as they are
+    #[arg(long)]
+    as_is: bool,
 
     /// Print one JSON object (docs/schema/becalm.image.build.md)
     #[arg(long)]
@@ -199,34 +208,6 @@ impl ImageBuildArgs {
     }
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum Comp {
-    Zstd,
-    Lz4,
-    Gzip,
-}
-
-impl From<Comp> for Compression {
-    fn from(comp: Comp) -> Compression {
-        match comp {
-            Comp::Zstd => Compression::Zstd,
-            Comp::Lz4 => Compression::Lz4,
-            Comp::Gzip => Compression::Gzip,
-        }
-    }
-}
-
-fn block_size(text: &str) -> Result<u32, String> {
-    let (number, unit) = match text.as_bytes().last() {
-        Some(b'k' | b'K') => (&text[..text.len() - 1], 1 << 10),
-        Some(b'm' | b'M') => (&text[..text.len() - 1], 1 << 20),
-        _ => (text, 1),
-    };
-    let size = number.parse::<u32>().ok().and_then(|number| number.checked_mul(unit));
-    let is_size = |size: &u32| size.is_power_of_two() && (4 << 10..=1 << 20).contains(size);
-    size.filter(is_size).ok_or_else(|| "give a power of two from 4K to 1M".to_owned())
-}
-
 /// Runs the verb.
 pub fn run(args: &ImageBuildArgs) -> Result<u8, Failure> {
     let made = made()?;
@@ -335,6 +316,7 @@ fn build(
         skip_unreadable: args.skip_unreadable,
         skip_special: args.skip_special,
         xattrs: !args.no_xattrs,
+        heals: !args.as_is,
         settles: true,
         made,
         progress: &progress,
@@ -374,6 +356,7 @@ fn with_option(error: ImageError) -> anyhow::Error {
 pub(super) fn tell(waiting: &term::ProgressBar, progress: ImageProgress) {
     match progress {
         ImageProgress::Listing => waiting.tell("listing", 0, 1),
+        ImageProgress::Compiling { done, of } => waiting.tell("compiling bytecode", done, of),
         ImageProgress::Packing { done, of } => waiting.tell("packing", done, of),
         ImageProgress::Surveying => waiting.tell("looking for what lies outside", 0, 1),
         ImageProgress::Copying { done, of } => waiting.tell("copying", done, of),

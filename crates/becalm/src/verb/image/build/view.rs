@@ -1,10 +1,11 @@
 //! `becalm image build`: what was packed, and what is used from it and lies outside.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use image::Reference;
 use image::container::Sealed;
-use image::squash::PathsImage;
+use image::squash::{BytecodeFault, PathsImage};
 use image_format::tree::{OmitReason, OmittedFile};
 use recording::{ByteUnits, shown_name};
 use schemars::JsonSchema;
@@ -38,7 +39,7 @@ impl<'a> Packed<'a> {
     /// The answer as a person reads it, at most `columns` columns wide.
     pub fn render(&self, columns: usize, next: &str) -> String {
         let mut text = style::headline(&self.headline(), columns);
-        let body = self.left_out(columns) + &self.outside(columns);
+        let body = self.healed(columns) + &self.left_out(columns) + &self.outside(columns);
         text.push_str(&body);
         let gap = if body.is_empty() { "" } else { "\n" };
         text + gap + &style::next(next)
@@ -80,6 +81,44 @@ impl<'a> Packed<'a> {
         base.unwrap_or_default() + &layer.unwrap_or_default()
     }
 
+    /// What was healed: a row a kind, and one for each file that could not be.
+    fn healed(&self, columns: usize) -> String {
+        let Some(healed) = &self.built.healed else { return String::new() };
+        let mut text = String::new();
+        let mut table = Table::new([
+            Column::text("healed"),
+            Column::number("modules"),
+            Column::text("for"),
+            Column::path("for example").spare(),
+        ]);
+        let mut kinds: BTreeMap<_, (u64, &Path)> = BTreeMap::new();
+        for module in &healed.bytecode {
+            let kind = (bytecode_words(module.was), &*module.python);
+            kinds.entry(kind).or_insert((0, &module.path)).0 += 1;
+        }
+        for ((what, python), (modules, path)) in &kinds {
+            let path = path.to_string_lossy();
+            table.row([
+                Cell::from(*what),
+                Cell::from(count(*modules)),
+                Cell::from(*python),
+                Cell::from(&*path),
+            ]);
+        }
+        if !kinds.is_empty() {
+            text = format!("\n{}", table.render(columns));
+        }
+        if !healed.as_it_was.is_empty() {
+            let mut table = Table::new([Column::text("not healed"), Column::path("").spare()]);
+            for file in healed.as_it_was.iter().take(ROWS) {
+                table.row([&*term::plain(&file.why), &file.path.to_string_lossy()]);
+            }
+            let rest = more(healed.as_it_was.len());
+            text += &format!("\n{}{rest}", table.render(columns));
+        }
+        text
+    }
+
     fn left_out(&self, columns: usize) -> String {
         if self.built.left_out.is_empty() {
             return String::new();
@@ -114,6 +153,13 @@ impl<'a> Packed<'a> {
             ]);
         }
         format!("\n{}{}", table.render(columns), more(self.built.outside.len()))
+    }
+}
+
+fn bytecode_words(was: BytecodeFault) -> &'static str {
+    match was {
+        BytecodeFault::Missing => "missing bytecode",
+        BytecodeFault::Stale => "stale bytecode",
     }
 }
 

@@ -1,0 +1,182 @@
+//! A Python that compiles, asked once for all files. It is handed names and sources and opens no
+//! file of the environment: `site`, `.pth` files and PYTHONPATH are left out, so that nothing but
+//! the interpreter itself runs.
+
+use std::env;
+use std::io::{self, BufReader, Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::Arc;
+
+const SCRIPT: &str = include_str!("compile.py");
+/// No answer is longer, in bytes.
+const MOST: u32 = 256 << 20;
+
+/// An interpreter that waits for sources.
+pub(super) struct Compiler {
+    child: Child,
+    to: Option<ChildStdin>,
+    from: BufReader<ChildStdout>,
+    pub about: Interpreter,
+}
+
+/// What an interpreter says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Interpreter {
+    /// Its file.
+    pub file: PathBuf,
+    /// What its bytecode files are called by: `cpython-311`.
+    pub tag: String,
+    /// `3.11`.
+    pub version: String,
+    /// What its bytecode files begin with.
+    pub magic: [u8; 4],
+    /// Where its own library is.
+    pub library: Vec<PathBuf>,
+}
+
+/// A source to be compiled.
+pub(super) struct Source {
+    /// Where it is when the image is used.
+    pub name: PathBuf,
+    pub text: Arc<[u8]>,
+}
+
+impl Compiler {
+    /// Starts an interpreter and hears what it is.
+    pub fn start(file: &Path) -> Result<Compiler, String> {
+        let mut command = Command::new(file);
+        command.args(["-s", "-S", "-B", "-W", "ignore", "-c", SCRIPT]);
+        // What steers a Python of the user's is no matter of the image. The seed makes the
+        // same bytecode of the same sources.
+        for (name, _) in env::vars_os() {
+            if name.as_bytes().starts_with(b"PYTHON") && name != "PYTHONHOME" {
+                command.env_remove(name);
+            }
+        }
+        command.env("PYTHONHASHSEED", "0").env("PYTHONUTF8", "1").env("PYTHONSAFEPATH", "1");
+        command.current_dir("/");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        // What somebody else owns does not run as root.
+        if rustix::process::geteuid().is_root()
+            && let Some((user, group)) = owner(file)
+        {
+            command.uid(user).gid(group);
+        }
+        let mut child = command.spawn().map_err(|error| error.to_string())?;
+        let (to, from) = (child.stdin.take(), child.stdout.take());
+        let mut from = BufReader::new(from.ok_or("it has no standard output")?);
+        let about = match answer(&mut from) {
+            Ok(Ok(text)) => Interpreter::parse(file, &text),
+            _ => None,
+        };
+        match about {
+            Some(about) => Ok(Compiler { child, to, from, about }),
+            None => {
+                drop(to);
+                drop(from);
+                let _ = child.wait();
+                Err("it is no Python that compiles (3.7 or later is)".to_owned())
+            }
+        }
+    }
+
+    /// The bytecode of each source, in their order, or why there is none.
+    pub fn compile(
+        mut self,
+        sources: &[Source],
+        done: &dyn Fn(usize),
+    ) -> Vec<Result<Vec<u8>, String>> {
+        let to = self.to.take();
+        std::thread::scope(|scope| {
+            // Neither waits for the other: a pipe holds little.
+            scope.spawn(move || {
+                let Some(mut to) = to else { return };
+                // It ended, which its answers show.
+                let _ = sources.iter().try_for_each(|source| hand(&mut to, source));
+            });
+            let mut answers = Vec::with_capacity(sources.len());
+            for number in 0..sources.len() {
+                match answer(&mut self.from) {
+                    Ok(answer) => answers
+                        .push(answer.map_err(|why| String::from_utf8_lossy(&why).into_owned())),
+                    Err(_) => {
+                        // So that the thread that hands it sources ends.
+                        let _ = self.child.kill();
+                        break;
+                    }
+                }
+                done(number + 1);
+            }
+            let missing = sources.len() - answers.len();
+            let ended = || Err("the Python that compiles ended before".to_owned());
+            answers.extend(std::iter::repeat_with(ended).take(missing));
+            answers
+        })
+    }
+}
+
+impl Drop for Compiler {
+    fn drop(&mut self) {
+        // It ends at the end of its input; one that does not is not waited for.
+        self.to = None;
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Interpreter {
+    fn parse(file: &Path, text: &[u8]) -> Option<Interpreter> {
+        let text = std::str::from_utf8(text).ok()?;
+        let mut parts = text.split('\0');
+        let (tag, version, magic) = (parts.next()?, parts.next()?, parts.next()?);
+        // A name of a file is made of it.
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+        let magic = u32::from_str_radix(magic, 16).ok()?.to_be_bytes();
+        (!tag.is_empty() && tag.bytes().all(is_plain)).then(|| Interpreter {
+            file: file.to_owned(),
+            tag: tag.to_owned(),
+            version: version.to_owned(),
+            magic,
+            library: parts.map(PathBuf::from).collect(),
+        })
+    }
+}
+
+/// Whoever owns a file, or the directory that it is in, unless both are root's.
+fn owner(file: &Path) -> Option<(u32, u32)> {
+    let places = [Some(file), file.parent()].into_iter().flatten();
+    let owners = places.filter_map(|place| place.metadata().ok());
+    let mut owners = owners.map(|place| (place.uid(), place.gid()));
+    owners.find(|(user, _)| *user != 0)
+}
+
+fn hand(to: &mut impl Write, source: &Source) -> io::Result<()> {
+    let name = source.name.as_os_str().as_bytes();
+    let length = |bytes: &[u8]| u32::try_from(bytes.len()).map_err(io::Error::other);
+    to.write_all(&length(name)?.to_le_bytes())?;
+    to.write_all(&length(&source.text)?.to_le_bytes())?;
+    to.write_all(name)?;
+    to.write_all(&source.text)
+}
+
+/// Content, or why there is none.
+fn answer(from: &mut impl Read) -> io::Result<Result<Vec<u8>, Vec<u8>>> {
+    let mut head = [0; 5];
+    from.read_exact(&mut head)?;
+    let [status, length @ ..] = head;
+    let length = u32::from_le_bytes(length);
+    if length > MOST {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let mut content = Vec::new();
+    from.take(length.into()).read_to_end(&mut content)?;
+    match (content.len() == length as usize, status) {
+        (false, _) => Err(io::ErrorKind::UnexpectedEof.into()),
+        (true, 0) => Ok(Ok(content)),
+        (true, _) => Ok(Err(content)),
+    }
+}
