@@ -6,6 +6,7 @@ mod build;
 mod extract;
 mod inspect;
 mod overlay;
+mod spread;
 
 /// The program under test.
 const BECALM: &str = env!("CARGO_BIN_EXE_becalm");

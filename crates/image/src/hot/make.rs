@@ -65,10 +65,17 @@ pub fn make(
     all: bool,
     most: u64,
 ) -> Result<UnnamedHotPart, HotPartError> {
+    // Before anything is opened here: it says no to what would have to be waited for.
+    let layers = plan::layers(image)?.layers;
     let opened = std::fs::File::open(image).map_err(file(image, "open"))?;
     let look = || opened.metadata().map_err(file(image, "look at"));
     let there = look()?;
-    let layers = plan::layers(image)?.layers;
+    for layer in &layers {
+        let read = layer.file.metadata().map_err(file(image, "look at"))?;
+        if identity(&read) != identity(&there) {
+            return Err(HotPartError::Changed(image.to_owned()));
+        }
+    }
     let ranges = ranges::hot(image, there.len(), &layers, all, most)?;
     let header = HotHeader { identity: identity(&there), size: there.len(), ranges };
     let hot = layers.first().and_then(|layer| layer.hot.clone());

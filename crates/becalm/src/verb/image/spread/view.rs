@@ -133,6 +133,7 @@ impl SpreadOutcome {
         let took = time(Duration::from_secs_f64(self.seconds));
         let nodes = match self.nodes {
             Some(nodes) => counted(nodes.into(), "node", "nodes"),
+            None if self.did == Spread::There => "this node".to_owned(),
             None => "all nodes".to_owned(),
         };
         let image = plain(self.image.as_deref().unwrap_or_default());
