@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::BECALM;
 use serde_json::Value;
-use testkit::live::run_with_input;
 use testkit::user::{as_a_user, is_root, scene_for_a_user};
 use testkit::{Ran, Scene, run};
 
@@ -212,7 +211,9 @@ fn a_hot_part_goes_through_a_pipe_and_one_that_is_cut_leaves_nothing() {
     let receive = |bytes: &[u8]| {
         let mut receive = Command::new(BECALM);
         receive.args(["image", "spread", "--receive", "--json"]);
-        run_with_input(env.job(&mut receive), bytes)
+        // Not a pipe: who says no does not read on.
+        receive.stdin(File::open(env.scene.file("stream", bytes, 0o600)).unwrap());
+        run(env.job(&mut receive))
     };
     let flipped = [&whole[..whole.len() - 5], b"other"].concat();
     let cut = &whole[..whole.len() / 2];

@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use testkit::{Scene, run};
 
@@ -33,6 +33,9 @@ const READ: &str = r#"srun -N4 -n4 --ntasks-per-node=1 --mpi=none sh -c '
 
 /// What a batch script on four nodes says. In it, `$READ` and `$BECALM`, and an image env.sqsh.
 fn batch(scene: &Scene, script: &str) -> String {
+    // One after the other: they fill the nodes' memory, and look for what is left there.
+    static ALONE: Mutex<()> = Mutex::new(());
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let directory = scene.subdirectory("env");
     for name in ["hot", "cold"] {
         let bytes: Vec<u8> = (0..400_000u32)
@@ -142,7 +145,7 @@ fn a_node_whose_memory_is_full_is_named_and_the_job_runs() {
     let scene = Scene::new();
     let said = batch(
         &scene,
-        "srun -w n3 -N1 -n1 fallocate -l 63M /dev/shm/full\n\
+        "srun -w n3 -N1 -n1 fallocate -l 62M /dev/shm/full\n\
          $BECALM image spread --to shm env.sqsh; echo status $?; read_all\n\
          $BECALM image spread --remove; srun -w n3 -N1 -n1 rm /dev/shm/full",
     );
