@@ -13,6 +13,7 @@
 //! | `inspect` | what is in an image's file, whatever it is |
 //! | `mount` | running in an image: mounted over its original path, once a node |
 //! | `stage` | the same where nothing can be mounted: unpacked into memory of the node |
+//! | `hot` | what a start reads of an image, brought to every node as a file of its own |
 //! | `manifest` | what an image says of itself, and whether its sources are still the same |
 //! | `outside` | what an image's content refers to, and does not hold |
 //! | `error` | what can go wrong while an image is made |
@@ -23,6 +24,7 @@ pub mod container;
 mod error;
 pub mod extract;
 mod heal;
+pub mod hot;
 mod inspect;
 mod manifest;
 pub mod mount;

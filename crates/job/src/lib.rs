@@ -10,6 +10,7 @@
 //!
 //! | file | what it holds |
 //! |---|---|
+//! | `broadcast` | something brought to every node of a job, by what the site has for that |
 //! | `launched` | which rank this process is |
 //! | `reporting` | which of the ranks reports |
 //! | `target` | where a recording goes: a file of its own, or one with those of other ranks |
@@ -17,6 +18,7 @@
 //! | `join` | the recordings of a node's directory made one file |
 //! | `name` | what the files are called |
 
+mod broadcast;
 mod directory;
 mod error;
 mod join;
@@ -25,6 +27,7 @@ mod name;
 mod reporting;
 mod target;
 
+pub use broadcast::{BroadcastMeans, node_name, nodes};
 pub use error::{JobError, TargetError};
 pub use join::{join_when_done, left_behind};
 pub use launched::LaunchedRank;

@@ -7,6 +7,7 @@ mod extract;
 mod heal;
 mod inspect;
 mod overlay;
+mod spread;
 
 /// The program under test.
 const BECALM: &str = env!("CARGO_BIN_EXE_becalm");

@@ -5,6 +5,7 @@
 mod mpirun;
 mod report;
 mod slurm;
+mod spread;
 mod task_prolog;
 
 /// The program under test.

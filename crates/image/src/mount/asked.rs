@@ -97,7 +97,7 @@ fn identity(there: &fs::Metadata) -> String {
 }
 
 /// By which variables Slurm, PBS, LSF, Flux, Grid Engine and Fujitsu's name a job.
-const JOBS: [&str; 7] = [
+pub(crate) const JOBS: [&str; 7] = [
     "SLURM_JOB_ID",
     "SLURM_STEP_ID",
     "PBS_JOBID",

@@ -31,6 +31,7 @@ pub(super) fn first(
         over: plan.over(),
         around: plan.is_root().then(|| plan.around.to_owned()),
         by_kernel: false,
+        hot: plan.hot_part(),
         checked: plan.wanted.freshness,
         checked_at: holder::since_start(),
     };
@@ -253,7 +254,11 @@ impl Build<'_> {
     fn images(&mut self, stage: &Path) -> Result<(Vec<PathHandle>, Vec<OwnedFd>), MountError> {
         let (mut places, mut devices) = (Vec::new(), Vec::new());
         let mut by_kernel = self.means == NamespaceKind::Privileged
-            && self.plan.wanted.by != Some(MountMethod::Fuse);
+            && match self.plan.wanted.by {
+                Some(by) => by == MountMethod::Kernel,
+                // The kernel would read all from the image's own file.
+                None => self.plan.layers.iter().all(|layer| layer.hot.is_none()),
+            };
         for image in &self.plan.layers {
             if by_kernel {
                 let mounted = Loopback::attach(&image.file, image.offset, image.size, true)

@@ -60,6 +60,9 @@ pub(super) struct HeldImage {
     pub around: Option<String>,
     /// The kernel mounts it.
     pub by_kernel: bool,
+    /// The file of its hot part on this node.
+    #[serde(default)]
+    pub hot: Option<String>,
     /// How closely its sources were compared with it,
     pub checked: Freshness,
     /// and when: seconds since the node was started.
@@ -100,7 +103,7 @@ pub(super) struct Holder<'a> {
 impl Holder<'_> {
     /// Forks it. The caller's own ends of what it was given close with its exec.
     pub fn start(self) -> io::Result<()> {
-        let images = self.images.iter().map(|image| image.file.as_fd());
+        let images = self.images.iter().flat_map(ImageLayer::descriptors);
         let overlays = self.overlays.iter().map(|overlay| overlay.file.as_fd());
         let kept = [self.line.as_fd()].into_iter().chain(self.door.as_ref().map(AsFd::as_fd));
         let kept: Vec<BorrowedFd<'_>> = kept.chain(images).chain(overlays).collect();

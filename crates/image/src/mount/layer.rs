@@ -3,6 +3,7 @@
 use std::fmt;
 use std::fs::File;
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use image_format::squash::{NodeKind, SquashImage, SquashNode, SquashReadError, S
 use super::ahead::Ahead;
 use super::error::MountError;
 use crate::Manifest;
+use crate::hot::HotPart;
 
 /// Decompressed blocks that are kept. The kernel keeps what it has read; these are for the other
 /// files in a block.
@@ -33,6 +35,8 @@ pub(crate) struct ImageLayer {
     pub image: Arc<SquashImage>,
     /// What its superblock says.
     pub facts: SuperblockFacts,
+    /// What of it lies in memory of this node.
+    pub hot: Option<Arc<HotPart>>,
     manifest: Option<Manifest>,
     ahead: Arc<Ahead>,
 }
@@ -49,6 +53,7 @@ impl ImageLayer {
         path: &Path,
         file: File,
         part: Option<(u64, u64)>,
+        hot: Option<Arc<HotPart>>,
     ) -> Result<ImageLayer, MountError> {
         let wrong = |error: SquashReadError| MountError::Image {
             path: path.to_owned(),
@@ -58,17 +63,27 @@ impl ImageLayer {
         let whole = file.metadata().map_err(super::error::file(path, "look at"))?.len();
         let (offset, size) = part.unwrap_or((0, whole));
         let ahead = Arc::new(Ahead::of(&file, whole));
-        let part = LayerPart { file: file.clone(), offset, size, ahead: ahead.clone() };
+        let part =
+            LayerPart { file: file.clone(), offset, size, ahead: ahead.clone(), hot: hot.clone() };
         let image = Arc::new(SquashImage::new(Box::new(part), CACHE).map_err(wrong)?);
         let manifest = Manifest::of(&image).map_err(wrong)?;
         let facts = image.facts().map_err(wrong)?;
-        Ok(ImageLayer { file, offset, size, image, facts, manifest, ahead })
+        Ok(ImageLayer { file, offset, size, image, facts, hot, manifest, ahead })
     }
 
     /// Has all fetched that the trace opened, one large piece after the other, and waits for it.
     pub fn fetch_front(&self) {
-        let front = self.manifest.as_ref().map_or(0, |manifest| manifest.front);
-        self.ahead.read(&self.file, self.offset, front.min(MOST_FRONT).min(self.size));
+        self.ahead.read(&self.file, self.offset, self.front().min(MOST_FRONT).min(self.size));
+    }
+
+    /// Bytes from its start on that the content lies in which the trace opened.
+    pub fn front(&self) -> u64 {
+        self.manifest.as_ref().map_or(0, |manifest| manifest.front)
+    }
+
+    /// What the holder reads it from.
+    pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        [self.file.as_fd()].into_iter().chain(self.hot.as_ref().map(|hot| hot.as_fd()))
     }
 
     /// What it says of itself, if becalm made it.
@@ -99,6 +114,7 @@ struct LayerPart {
     offset: u64,
     size: u64,
     ahead: Arc<Ahead>,
+    hot: Option<Arc<HotPart>>,
 }
 
 impl ReadAt for LayerPart {
@@ -110,6 +126,9 @@ impl ReadAt for LayerPart {
         let end = offset.checked_add(buffer.len() as u64);
         match (end, offset.checked_add(self.offset)) {
             (Some(end), Some(start)) if end <= self.size => {
+                if self.hot.as_ref().is_some_and(|hot| hot.read(buffer, start)) {
+                    return Ok(());
+                }
                 self.ahead.read(&self.file, start, buffer.len() as u64);
                 FileExt::read_exact_at(&*self.file, buffer, start)
             }

@@ -79,6 +79,10 @@ pub struct Entered {
     pub by: MountMethod,
     /// Whether another rank was here before, and its mount is used.
     pub joined: bool,
+    /// The file in this node's memory that what the trace read is read from.
+    pub hot_part: Option<String>,
+    /// What is wrong with one that is here and not used; said to the first rank.
+    pub refused_hot_part: Option<String>,
     /// What the command's environment gets: `BECALM_IMAGE`.
     pub variables: Vec<(OsString, OsString)>,
 }
@@ -123,8 +127,9 @@ fn first(
     asked: &SharedMountRequest<'_>,
     door: Option<UnixListener>,
 ) -> Result<Entered, MountError> {
-    let held = build::first(&MountPlan::of(asked)?, door)?;
-    Ok(entered(asked, held, false))
+    let mut plan = MountPlan::of(asked)?;
+    let held = build::first(&plan, door)?;
+    Ok(Entered { refused_hot_part: plan.refused.take(), ..entered(asked, held, false) })
 }
 
 fn entered(asked: &SharedMountRequest<'_>, held: HeldImage, joined: bool) -> Entered {
@@ -132,7 +137,8 @@ fn entered(asked: &SharedMountRequest<'_>, held: HeldImage, joined: bool) -> Ent
     let image = asked.image.clone();
     let variable = image.iter().map(|image| ("BECALM_IMAGE".into(), image.into()));
     let variables = variable.collect();
-    Entered { image, over: held.over, by, joined, variables }
+    let hot_part = held.hot.filter(|_| by == MountMethod::Fuse);
+    Entered { image, over: held.over, by, joined, hot_part, refused_hot_part: None, variables }
 }
 
 /// What came of a knock.

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use image_format::sif::{Filesystem, Sif};
 
@@ -11,6 +12,7 @@ use super::error::{self, MountError};
 use super::layer::ImageLayer;
 use super::overlay::{OpenedOverlay, OverlayForm};
 use super::wanted::MountRequest;
+use crate::hot::{self, HotFile};
 
 /// Where the image goes.
 #[derive(Debug)]
@@ -31,6 +33,8 @@ pub(crate) struct MountPlan<'a> {
     pub layers: Vec<ImageLayer>,
     /// Partitions of a SIF that hold an ext3: (file, offset, size), seen by root only.
     pub partitions: Vec<(File, u64, u64)>,
+    /// What is wrong with a hot part that is here, and not used.
+    pub refused: Option<String>,
     pub(super) overlays: Vec<OpenedOverlay>,
     pub place: MountTarget,
     /// The working directory.
@@ -42,10 +46,8 @@ pub(crate) struct MountPlan<'a> {
 impl MountPlan<'_> {
     pub fn of<'a>(asked: &'a SharedMountRequest<'_>) -> Result<MountPlan<'a>, MountError> {
         let SharedMountRequest { wanted, image, directory, around, .. } = asked;
-        let (layers, partitions, is_sif) = match image {
-            Some(image) => layers(image)?,
-            None => (Vec::new(), Vec::new(), false),
-        };
+        let opened = image.as_deref().map(layers).transpose()?.unwrap_or_default();
+        let OpenedImage { layers, partitions, is_sif, refused } = opened;
         let mut overlays = Vec::new();
         for overlay in &wanted.overlays {
             overlays.push(OpenedOverlay::of(overlay)?);
@@ -55,8 +57,17 @@ impl MountPlan<'_> {
             Some(layer) => place(image, layer, wanted, is_sif)?,
             None => MountTarget::Over(Vec::new()),
         };
-        let mut plan =
-            MountPlan { wanted, image, layers, partitions, overlays, place, directory, around };
+        let mut plan = MountPlan {
+            wanted,
+            image,
+            layers,
+            partitions,
+            refused,
+            overlays,
+            place,
+            directory,
+            around,
+        };
         plan.add_squash_overlays()?;
         Ok(plan)
     }
@@ -73,6 +84,12 @@ impl MountPlan<'_> {
         }
     }
 
+    /// The file of the image's hot part on this node, where there is one.
+    pub fn hot_part(&self) -> Option<String> {
+        let hot = self.layers.first()?.hot.as_ref()?;
+        Some(hot.path().to_string_lossy().into_owned())
+    }
+
     /// Whether the command can write over the image.
     pub fn is_writable(&self) -> bool {
         self.wanted.writable_tmpfs || self.overlays.iter().any(|one| !one.wanted.read_only)
@@ -83,15 +100,26 @@ impl MountPlan<'_> {
         for overlay in self.overlays.iter().filter(|overlay| overlay.form == OverlayForm::Squash) {
             let path = &overlay.wanted.path;
             let file = overlay.file.try_clone().map_err(error::file(path, "open"))?;
-            self.layers.push(ImageLayer::open(path, file, None)?);
+            self.layers.push(ImageLayer::open(path, file, None, None)?);
         }
         Ok(())
     }
 }
 
-/// The images in a file, the lowest first; those that only root can mount; whether it is a SIF.
-#[expect(clippy::type_complexity, reason = "three answers to one question")]
-fn layers(path: &Path) -> Result<(Vec<ImageLayer>, Vec<(File, u64, u64)>, bool), MountError> {
+/// An image's file, opened.
+#[derive(Default)]
+pub(crate) struct OpenedImage {
+    /// The images in it, the lowest first.
+    pub layers: Vec<ImageLayer>,
+    /// Those that only root can mount.
+    pub partitions: Vec<(File, u64, u64)>,
+    pub is_sif: bool,
+    /// What is wrong with a hot part that is here, and not used.
+    pub refused: Option<String>,
+}
+
+/// Opens an image; what of it lies in memory of this node is read from there.
+pub(crate) fn layers(path: &Path) -> Result<OpenedImage, MountError> {
     let open = || File::open(path).map_err(error::file(path, "open"));
     let there = path.metadata().map_err(error::file(path, "find"))?;
     // To open a FIFO waits for a writer.
@@ -100,11 +128,17 @@ fn layers(path: &Path) -> Result<(Vec<ImageLayer>, Vec<(File, u64, u64)>, bool),
         return Err(MountError::Image { path: path.to_owned(), why });
     }
     let file = open()?;
-    if !Sif::is_in(&file).map_err(error::file(path, "read"))? {
-        return Ok((vec![ImageLayer::open(path, file, None)?], Vec::new(), false));
+    // Of what was opened: the path may be another file's by now.
+    let there = file.metadata().map_err(error::file(path, "look at"))?;
+    let (hot, refused) = hot::find(&there);
+    let hot = hot.map(Arc::new);
+    let source = HotFile { file: &file, hot: hot.as_deref() };
+    if !Sif::is_in(&source).map_err(error::file(path, "read"))? {
+        let layers = vec![ImageLayer::open(path, file, None, hot)?];
+        return Ok(OpenedImage { layers, refused, ..OpenedImage::default() });
     }
     let wrong = |why: String| MountError::Image { path: path.to_owned(), why };
-    let sif = Sif::read(&file).map_err(|error| wrong(error.to_string()))?;
+    let sif = Sif::read(&source).map_err(|error| wrong(error.to_string()))?;
     let root = sif.primary().ok_or_else(|| wrong("this SIF has no root partition".to_owned()))?;
     let mut layers = Vec::new();
     let mut partitions = Vec::new();
@@ -112,7 +146,8 @@ fn layers(path: &Path) -> Result<(Vec<ImageLayer>, Vec<(File, u64, u64)>, bool),
         let Some(partition) = &object.partition else { continue };
         match partition.filesystem {
             Filesystem::Squashfs => {
-                layers.push(ImageLayer::open(path, open()?, Some((object.offset, object.size)))?);
+                let part = Some((object.offset, object.size));
+                layers.push(ImageLayer::open(path, open()?, part, hot.clone())?);
             }
             Filesystem::Ext3 if object.id != root.id => {
                 partitions.push((open()?, object.offset, object.size));
@@ -120,7 +155,7 @@ fn layers(path: &Path) -> Result<(Vec<ImageLayer>, Vec<(File, u64, u64)>, bool),
             other => return Err(wrong(format!("its partition {} is {other:?}", object.id))),
         }
     }
-    Ok((layers, partitions, true))
+    Ok(OpenedImage { layers, partitions, is_sif: true, refused })
 }
 
 fn place(

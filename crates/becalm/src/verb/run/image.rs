@@ -25,6 +25,9 @@ pub struct EnteredImage {
     pub by: &'static str,
     /// Whether another rank of the node and job was here before, and its mount or tree is used.
     pub joined: bool,
+    /// The file in memory of this node that what its trace read is read from, as `becalm image
+    /// spread` brought it; none: all is read from the image's own file.
+    pub hot_part: Option<String>,
     /// Where it is unpacked, as nothing can be mounted and `--stage` allows it.
     pub staged: Option<stage::UnpackedTree>,
 }
@@ -91,6 +94,9 @@ pub fn enter(
         }
         (error, _) => Failure::of_command(error),
     })?;
+    if let Some(why) = &entered.refused_hot_part {
+        term::warn(&format!("{why}; the image is read from its own file"));
+    }
     let about = about(&entered);
     variables.extend(entered.variables);
     Ok(about)
@@ -106,6 +112,7 @@ fn about(entered: &Entered) -> Option<EnteredImage> {
             MountMethod::Fuse => "fuse",
         },
         joined: entered.joined,
+        hot_part: entered.hot_part.as_ref().map(shown_name),
         staged: None,
     })
 }

@@ -107,6 +107,7 @@ fn about(staged: &Staged, why: &str) -> EnteredImage {
         over: staged.over.iter().map(shown_name).collect(),
         by: "stage",
         joined: staged.joined,
+        hot_part: None,
         staged: Some(UnpackedTree {
             why: why.to_owned(),
             tree: shown_name(&staged.tree),

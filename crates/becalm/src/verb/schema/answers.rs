@@ -39,6 +39,7 @@ pub const ANSWERS: &[AnswerSchema] = &[
     of("image extract", &[image::extract::view::Unpacked::json_schema]),
     of("image inspect", &[image::inspect::view::Inspected::json_schema]),
     of("image overlay", &[image::overlay::view::Overlaid::json_schema]),
+    of("image spread", &[image::spread::view::SpreadOutcome::json_schema]),
     of("lab aslr analyze", &[lab::aslr::analyze::view::AslrAnalysis::json_schema]),
     of("lab aslr campaign", &[lab::aslr::campaign::view::AslrCampaign::json_schema]),
     of("lab aslr scan", &[lab::aslr::scan::view::AslrScan::json_schema]),

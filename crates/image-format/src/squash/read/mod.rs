@@ -184,6 +184,13 @@ impl SquashImage {
         self.superblock.block_size
     }
 
+    /// Where its tables begin: names, attributes, and where blocks lie. What is before them is
+    /// content.
+    pub fn tables_start(&self) -> u64 {
+        let it = &self.superblock;
+        it.inode_table.min(it.directory_table).min(it.fragment_table).min(it.id_table)
+    }
+
     /// What its superblock says.
     ///
     /// # Errors
