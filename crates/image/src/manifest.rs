@@ -33,6 +33,10 @@ pub struct Manifest {
     /// Bytes from the start of the squashfs on that their content lies in; 0: nobody counted.
     #[serde(default)]
     pub front: u64,
+    /// When anything last happened to what was packed (the newest ctime), in nanoseconds since
+    /// 1970; 0: nobody looked.
+    #[serde(default)]
+    pub changed_ns: u64,
     /// What was used from it and lay outside, or the first of that.
     pub outside: Vec<OutsideReference>,
 }

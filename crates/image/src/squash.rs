@@ -290,6 +290,7 @@ pub(crate) fn write(
         trace: options.trace.clone().filter(|_| summary.traced > 0),
         traced: summary.traced,
         front: summary.front,
+        changed_ns: tree.last_change(),
         outside: outside.iter().take(MOST_OUTSIDE).cloned().collect(),
     };
     writer.put(&manifest.encode())?;

@@ -105,7 +105,7 @@ impl FileTree {
         FileNode {
             name: name.to_vec(),
             parent,
-            attributes: TreeAttributes { mode, uid, gid, mtime, identity: (0, 0) },
+            attributes: TreeAttributes { mode, uid, gid, mtime, ctime: (0, 0), identity: (0, 0) },
             kind,
             first_name: None,
             xattrs: Vec::new(),

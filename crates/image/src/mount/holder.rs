@@ -60,6 +60,9 @@ pub(super) struct HeldImage {
     pub around: Option<String>,
     /// The kernel mounts it.
     pub by_kernel: bool,
+    /// The directories that are shown from their source, sorted.
+    #[serde(with = "image_format::path_json::list")]
+    pub live: Vec<PathBuf>,
     /// How closely its sources were compared with it,
     pub checked: Freshness,
     /// and when: seconds since the node was started.

@@ -107,6 +107,7 @@ fn about(staged: &Staged, why: &str) -> EnteredImage {
         over: staged.over.iter().map(shown_name).collect(),
         by: "stage",
         joined: staged.joined,
+        live: Vec::new(),
         staged: Some(UnpackedTree {
             why: why.to_owned(),
             tree: shown_name(&staged.tree),
