@@ -36,6 +36,10 @@ pub struct Manifest {
     /// Modules whose bytecode was compiled while it was packed: it is none of the sources'.
     #[serde(default)]
     pub healed: u64,
+    /// When anything last happened to what was packed (the newest ctime), in nanoseconds since
+    /// 1970; 0: nobody looked.
+    #[serde(default)]
+    pub changed_ns: u64,
     /// What was used from it and lay outside, or the first of that.
     pub outside: Vec<OutsideReference>,
 }

@@ -313,6 +313,7 @@ pub(crate) fn write(
         traced: summary.traced,
         front: summary.front,
         healed: healing.healed.as_ref().map_or(0, |healed| healed.bytecode.len() as u64),
+        changed_ns: tree.last_change(),
         outside: outside.iter().take(MOST_OUTSIDE).cloned().collect(),
     };
     writer.put(&manifest.encode())?;

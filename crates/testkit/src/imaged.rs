@@ -83,12 +83,16 @@ impl Imaged {
 
     /// A directory of the scene's.
     pub fn pack(scene: Scene, directory: String) -> Imaged {
-        let marker = Path::new(&directory).join("where");
+        // Whatever else is edited is seen: what lies there is Python's to compare with its sources.
+        let kept = Path::new(&directory).join("__pycache__");
+        fs::create_dir_all(&kept).unwrap();
+        let marker = kept.join("where");
         fs::write(&marker, "image\n").unwrap();
+        std::os::unix::fs::symlink("__pycache__/where", Path::new(&directory).join("where"))
+            .unwrap();
         let image = scene.at("image.sqsh");
         let built = run(Command::new(becalm()).args(["image", "build", "-o", &image, &directory]));
         assert_eq!(built.code(), 0, "{}", built.err());
-        // In place: the directory's own time stays, as that of the file is no matter of the check.
         fs::write(&marker, "directory\n").unwrap();
         Imaged { scene, directory, image }
     }

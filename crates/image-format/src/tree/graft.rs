@@ -134,7 +134,7 @@ impl FileTree {
         let (kind, mode) = addition.what.node();
         let TreeAttributes { uid, gid, .. } = self.nodes[0].attributes;
         let mtime = (i64::from(time), 0);
-        let attributes = TreeAttributes { mode, uid, gid, mtime, identity: (0, 0) };
+        let attributes = TreeAttributes { mode, uid, gid, mtime, ctime: (0, 0), identity: (0, 0) };
         plain_node(name, parent, attributes, kind)
     }
 

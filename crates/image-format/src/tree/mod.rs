@@ -77,6 +77,8 @@ pub struct TreeAttributes {
     pub gid: u32,
     /// Seconds since 1970, and nanoseconds. squashfs keeps the seconds.
     pub mtime: (i64, u32),
+    /// When anything last happened to it: seconds since 1970, and nanoseconds.
+    pub ctime: (i64, u32),
     /// Filesystem and inode.
     pub identity: (u64, u64),
 }
@@ -162,11 +164,23 @@ impl FileTree {
         })
     }
 
+    /// When anything last happened to what is packed, its names, owners and modes included (the
+    /// newest ctime), in nanoseconds since 1970.
+    pub fn last_change(&self) -> u64 {
+        let packed = self.nodes.iter().filter(|node| !node.is_above);
+        packed.map(|node| nanoseconds(node.attributes.ctime)).max().unwrap_or(0)
+    }
+
     /// When the newest of what is packed was changed, in seconds since 1970.
     pub fn newest(&self) -> u32 {
         let packed = self.nodes.iter().filter(|node| !node.is_above);
         packed.map(|node| seconds(node.attributes.mtime.0)).max().unwrap_or(0)
     }
+}
+
+/// A time as one number: 1970 to 2554.
+pub fn nanoseconds((seconds, rest): (i64, u32)) -> u64 {
+    (seconds.max(0) as u64).saturating_mul(1_000_000_000).saturating_add(rest.into())
 }
 
 /// A time as squashfs keeps it: 1970 to 2106.

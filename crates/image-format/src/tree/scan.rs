@@ -280,6 +280,7 @@ fn node(name: Vec<u8>, parent: FileNodeId, stat: &Stat, kind: FileNodeKind) -> F
         uid: stat.st_uid,
         gid: stat.st_gid,
         mtime: (stat.st_mtime, stat.st_mtime_nsec as u32),
+        ctime: (stat.st_ctime, stat.st_ctime_nsec as u32),
         identity: (stat.st_dev, stat.st_ino),
     };
     FileNode {

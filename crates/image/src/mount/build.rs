@@ -12,8 +12,9 @@ use sandbox::namespace::{self, FuseMount, NamespaceError, NamespaceKind};
 
 use super::door::{self, DoorMessage};
 use super::error::{self, MountError, no_means, system};
-use super::fresh;
+use super::fresh::{self, UntracedLook};
 use super::holder::{self, HeldImage, Holder};
+use super::live;
 use super::overlay::OverlayForm;
 use super::plan::{MountPlan, MountTarget};
 use super::points::{self, MountPointKind, Points};
@@ -25,13 +26,18 @@ pub(super) fn first(
     plan: &MountPlan<'_>,
     door: Option<UnixListener>,
 ) -> Result<HeldImage, MountError> {
-    fresh::check(plan)?;
+    let untraced = UntracedLook::of(plan.wanted);
+    let live = match plan.wanted.live {
+        true => live::directories(&fresh::changes(plan, untraced)?, &plan.over()),
+        false => fresh::check(plan, untraced).map(|_| Vec::new())?,
+    };
     let mark = mark()?;
     let mut held = HeldImage {
         over: plan.over(),
         around: plan.is_root().then(|| plan.around.to_owned()),
         by_kernel: false,
         hot: plan.hot_part(),
+        live: live.clone(),
         checked: plan.wanted.freshness,
         checked_at: holder::since_start(),
     };
@@ -46,6 +52,7 @@ pub(super) fn first(
         points: Points::default(),
         mounted: 0,
         by: MountMethod::Fuse,
+        live,
     };
     match &plan.place {
         MountTarget::Over(paths) => build.over(paths)?,
@@ -116,6 +123,8 @@ pub(super) struct Build<'a> {
     mounted: usize,
     /// What mounts the image.
     by: MountMethod,
+    /// Directories that are shown from their source.
+    live: Vec<PathBuf>,
 }
 
 /// A bind, its source opened before anything is mounted over it.
@@ -132,6 +141,7 @@ impl Build<'_> {
     fn over(&mut self, paths: &[(PathBuf, PathBuf)]) -> Result<(), MountError> {
         let sources = self.sources()?;
         let upper = self.directories()?;
+        let changed = live::open(self.plan.layers.first(), &self.live, paths)?;
         let mut targets = Vec::new();
         for (path, inner) in paths {
             let is_dir = self.plan.layers[0].is_dir(inner);
@@ -167,6 +177,7 @@ impl Build<'_> {
                 mounts::take_away(&stage)?;
             }
         }
+        live::lay(&self.live, &changed)?;
         self.bind(sources)
     }
 
@@ -254,11 +265,10 @@ impl Build<'_> {
     fn images(&mut self, stage: &Path) -> Result<(Vec<PathHandle>, Vec<OwnedFd>), MountError> {
         let (mut places, mut devices) = (Vec::new(), Vec::new());
         let mut by_kernel = self.means == NamespaceKind::Privileged
-            && match self.plan.wanted.by {
-                Some(by) => by == MountMethod::Kernel,
-                // The kernel would read all from the image's own file.
-                None => self.plan.layers.iter().all(|layer| layer.hot.is_none()),
-            };
+            && fresh::may_be_mounted_by_kernel(self.plan.wanted)
+            // The kernel would read all from the image's own file.
+            && (self.plan.wanted.by.is_some()
+                || self.plan.layers.iter().all(|layer| layer.hot.is_none()));
         for image in &self.plan.layers {
             if by_kernel {
                 let mounted = Loopback::attach(&image.file, image.offset, image.size, true)

@@ -37,8 +37,8 @@ pub enum MountError {
     Nowhere(PathBuf),
     /// What it was made of has changed since.
     #[error(
-        "{}: is older than what it was made of ({}): build it again, or run it as it is \
-         with --check no", .image.display(), .changed
+ "{}: is older than what it was made of ({}): build it again, have --live show what has \
+         changed, or run it as it is with --check no", .image.display(), .changed
     )]
     Stale {
         /// The image.

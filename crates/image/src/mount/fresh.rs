@@ -2,147 +2,186 @@
 //!
 //! The quick look asks for what decides which code runs: the time of every directory, at any depth,
 //! which changes with each name that is added, replaced or taken away in it; and time and size of
-//! every file that the trace opened, or, where there was no trace, of all that look like code. It
-//! leaves out `__pycache__`, since Python compares what is in there with the sources itself. The
-//! full look compares every file.
+//! every file that the trace opened, and of every source whose bytecode it opened, or, where there
+//! was no trace, of all that look like code. A file that it leaves out is looked at when it is first
+//! looked up ([`super::untraced`]), where becalm serves the image; where the kernel mounts it, or it
+//! is unpacked, nobody could do that, and every file is looked at before. It leaves out
+//! `__pycache__`, since Python compares what is in there with the sources itself. The full look
+//! compares every file.
 //!
 //! squashfs keeps whole seconds. That is enough: an image is made only once the second of the
 //! newest change is over ([`crate::squash`]).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsStr;
-use std::fs::{self, Metadata};
-use std::io;
-use std::ops::ControlFlow;
+use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use image_format::squash::{ListingPosition, NodeKind, SquashAttributes, SquashEntry, SquashNode};
-use image_format::tree::seconds;
+use image_format::squash::{NodeKind, SquashEntry, SquashNode};
 
+use super::compare::{SourceCheck, SourceComparison, differences};
 use super::error::MountError;
 use super::healed;
 use super::layer::ImageLayer;
 use super::plan::{MountPlan, MountTarget};
-use super::wanted::Freshness;
+use super::untraced::UntracedFiles;
+use super::wanted::{Freshness, MountMethod, MountRequest};
 
 /// For so long a comparison holds for ranks of its job that come later: they ask once a node.
 /// What comes still later may come after an upgrade.
 pub(crate) const HOLDS: Duration = Duration::from_secs(60);
-/// How many threads ask at a time: on a shared filesystem each question is a round trip.
-const ASKERS: usize = 32;
-/// Fewer questions than this need no threads.
-const FEW: usize = 64;
-/// How many changes are named.
-const NAMED: usize = 3;
+/// Where Python keeps bytecode.
+pub(super) const BYTECODE: &[u8] = b"__pycache__";
+
+/// When the quick look asks for files that the trace did not open.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum UntracedLook {
+    /// With all others.
+    Before,
+    /// When one is looked up, by whoever serves the image.
+    AtLookup,
+}
+
+impl UntracedLook {
+    /// By what an image will be mounted by.
+    pub fn of(wanted: &MountRequest) -> UntracedLook {
+        match may_be_mounted_by_kernel(wanted) {
+            true => UntracedLook::Before,
+            false => UntracedLook::AtLookup,
+        }
+    }
+}
+
+/// Whether the kernel's squashfs is tried: nobody sees then which names are looked up.
+pub(super) fn may_be_mounted_by_kernel(wanted: &MountRequest) -> bool {
+    wanted.by != Some(MountMethod::Fuse) && rustix::process::geteuid().is_root()
+}
 
 /// Compares the image with its sources, where they are there.
 ///
 /// # Errors
 /// [`MountError::Stale`], with what has changed; [`MountError::Condition`].
-pub(crate) fn check(plan: &MountPlan<'_>) -> Result<(), MountError> {
-    compared(plan).map(drop)
+pub(crate) fn check(plan: &MountPlan<'_>, untraced: UntracedLook) -> Result<u64, MountError> {
+    let found = changes(plan, untraced)?;
+    match found.changed.is_empty() {
+        true => Ok(found.files),
+        false => Err(MountError::Stale { image: plan.image.to_owned(), changed: found.said() }),
+    }
 }
 
-/// The same, and how many files of the sources were compared.
+/// What has changed.
 ///
 /// # Errors
-/// As [`check`].
-pub(crate) fn compared(plan: &MountPlan<'_>) -> Result<u64, MountError> {
+/// [`MountError::Condition`].
+pub(crate) fn changes(
+    plan: &MountPlan<'_>,
+    untraced: UntracedLook,
+) -> Result<SourceComparison, MountError> {
     if let Some(condition) = &plan.wanted.condition {
         (condition.holds)(plan.wanted.freshness).map_err(MountError::Condition)?;
         // It may have asked in threads; a namespace is entered alone.
         sandbox::namespace::until_alone();
     }
-    let Some(layer) = plan.layers.first() else { return Ok(0) };
-    let MountTarget::Over(paths) = &plan.place else { return Ok(0) };
+    let mut found = SourceComparison::default();
+    let Some(layer) = plan.layers.first() else { return Ok(found) };
+    let MountTarget::Over(paths) = &plan.place else { return Ok(found) };
     // Only an image that says what it was made of can be older than that.
     if layer.manifest().is_none() || plan.wanted.at.is_some() {
-        return Ok(0);
+        return Ok(found);
     }
-    let mut look = SourceState { layer, compared: 0, changed: Vec::new(), more: 0 };
+    let mut look =
+        QuickLook { layer, untraced, checks: Vec::new(), later: UntracedFiles::default() };
     for (path, inner) in paths.iter().filter(|(path, _)| path.exists()) {
         let Some(node) = layer.find(inner) else { continue };
         match plan.wanted.freshness {
             Freshness::No => {}
-            Freshness::Quick => look.quick(path, node),
-            Freshness::Full => look.full(path, node),
+            Freshness::Quick => {
+                look.add(path.clone(), node);
+                look.deciding(path, node);
+            }
+            Freshness::Full => full(layer, path, node, &mut found),
         }
     }
-    match look.changed.is_empty() {
-        true => Ok(look.compared),
-        false => Err(MountError::Stale { image: plan.image.to_owned(), changed: look.said() }),
+    found.add(&look.checks, &differences(layer, &look.checks));
+    if untraced == UntracedLook::AtLookup && plan.wanted.freshness == Freshness::Quick {
+        layer.look_later(look.later);
     }
+    Ok(found)
 }
 
-struct SourceState<'a> {
+struct QuickLook<'a> {
     layer: &'a ImageLayer,
-    /// How many files, without directories and links.
-    compared: u64,
-    changed: Vec<String>,
-    /// Changes beyond those that are named.
-    more: usize,
+    untraced: UntracedLook,
+    checks: Vec<SourceCheck>,
+    /// What is for whoever serves the image to look at.
+    later: UntracedFiles,
 }
 
-/// A file or directory that is asked for, and what it was.
-type SourceCheck = (PathBuf, SquashAttributes);
-
-impl SourceState<'_> {
-    fn said(&self) -> String {
-        match self.more {
-            0 => self.changed.join(", "),
-            more => format!("{} and {more} more", self.changed.join(", ")),
-        }
-    }
-
-    fn note(&mut self, path: &Path, how: &str) {
-        match self.changed.len() < NAMED {
-            true => self.changed.push(format!("{} {how}", path.display())),
-            false => self.more += 1,
-        }
-    }
-
-    fn quick(&mut self, path: &Path, node: SquashNode) {
-        let Ok(packed) = self.layer.image.attributes(node) else { return };
-        let mut questions = vec![(path.to_owned(), packed)];
-        self.deciding(path, node, &mut questions);
-        for ((path, packed), how) in questions.iter().zip(answers(&questions)) {
-            self.count(packed);
-            how.into_iter().for_each(|how| self.note(path, how));
+impl QuickLook<'_> {
+    fn add(&mut self, path: PathBuf, node: SquashNode) {
+        // A damaged image is said to be so by whatever reads it.
+        if let Ok(packed) = self.layer.image.attributes(node) {
+            self.checks.push(SourceCheck { path, node, packed });
         }
     }
 
     /// Adds all below a directory that decides which code runs.
-    fn deciding(&self, directory: &Path, node: SquashNode, questions: &mut Vec<SourceCheck>) {
-        for entry in self.entries(node) {
-            let decides = match entry.kind {
-                NodeKind::Directory => entry.name != b"__pycache__",
-                NodeKind::File => self.is_used(&entry),
+    fn deciding(&mut self, directory: &Path, node: SquashNode) {
+        let entries = self.layer.entries(node);
+        let compiled = self.traced_bytecode(&entries);
+        self.later.directories.insert(node, directory.to_owned());
+        for entry in &entries {
+            let path = || directory.join(OsStr::from_bytes(&entry.name));
+            match entry.kind {
+                NodeKind::Directory if entry.name == BYTECODE => {
+                    self.later.bytecode.insert(entry.node, directory.to_owned());
+                }
+                NodeKind::Directory => {
+                    self.add(path(), entry.node);
+                    self.deciding(&path(), entry.node);
+                }
+                NodeKind::File => {
+                    let is_compiled = || {
+                        let stem = entry.name.strip_suffix(b".py");
+                        stem.is_some_and(|stem| compiled.contains(stem))
+                    };
+                    if self.untraced == UntracedLook::Before || self.is_used(entry) || is_compiled()
+                    {
+                        self.later.known.insert(entry.node);
+                        self.add(path(), entry.node);
+                    }
+                }
                 // That it is another one changes the directory's time.
-                _ => false,
-            };
-            if !decides {
-                continue;
-            }
-            let path = directory.join(OsStr::from_bytes(&entry.name));
-            if let Ok(packed) = self.layer.image.attributes(entry.node) {
-                questions.push((path.clone(), packed));
-            }
-            if entry.kind == NodeKind::Directory {
-                self.deciding(&path, entry.node, questions);
+                _ => {}
             }
         }
+    }
+
+    /// The modules of a directory whose bytecode the trace opened: of their sources it asked only
+    /// whether they are older.
+    fn traced_bytecode(&self, entries: &[SquashEntry]) -> HashSet<Vec<u8>> {
+        let Some(kept) = entries.iter().find(|entry| entry.name == BYTECODE) else {
+            return HashSet::new();
+        };
+        if self.front() == 0 {
+            return HashSet::new();
+        }
+        let kept = self.layer.entries(kept.node);
+        let used = kept.iter().filter(|entry| entry.kind == NodeKind::File && self.is_used(entry));
+        used.filter_map(|entry| module(&entry.name).map(<[u8]>::to_vec)).collect()
+    }
+
+    fn front(&self) -> u64 {
+        self.layer.manifest().map_or(0, |manifest| manifest.front)
     }
 
     /// Whether the trace opened a file, or it lies where what it opened does; without a trace,
     /// whether it looks like code.
     fn is_used(&self, file: &SquashEntry) -> bool {
         let image = &self.layer.image;
-        match self.layer.manifest().map_or(0, |manifest| manifest.front) {
+        match self.front() {
             0 => is_code(&file.name),
             front => {
                 let place = image.open(file.node).and_then(|content| image.position(&content));
@@ -151,112 +190,64 @@ impl SourceState<'_> {
             }
         }
     }
+}
 
-    fn full(&mut self, path: &Path, node: SquashNode) {
-        let Ok(packed) = self.layer.image.attributes(node) else { return };
-        let there = fs::symlink_metadata(path);
-        let is_dir = there.as_ref().is_ok_and(Metadata::is_dir);
-        self.compare(path, &packed, there);
-        if packed.kind != NodeKind::Directory || !is_dir {
-            return;
-        }
-        let entries = self.entries(node);
-        for entry in &entries {
-            let below = path.join(OsStr::from_bytes(&entry.name));
-            match healed::bytecode(self.layer, node, entry) {
-                Some(healed) => self.bytecode(&below, entry.node, &healed),
-                None => self.full(&below, entry.node),
-            }
-        }
-        let packed: BTreeSet<&[u8]> = entries.iter().map(|entry| &entry.name[..]).collect();
-        for there in fs::read_dir(path).into_iter().flatten().flatten() {
-            if !packed.contains(there.file_name().as_bytes()) {
-                self.note(&there.path(), "is new");
-            }
+fn full(layer: &ImageLayer, path: &Path, node: SquashNode, found: &mut SourceComparison) {
+    let Ok(packed) = layer.image.attributes(node) else { return };
+    let is_packed_dir = packed.kind == NodeKind::Directory;
+    let check = [SourceCheck { path: path.to_owned(), node, packed }];
+    found.add(&check, &differences(layer, &check));
+    if !is_packed_dir || !fs::symlink_metadata(path).is_ok_and(|there| there.is_dir()) {
+        return;
+    }
+    let entries = layer.entries(node);
+    for entry in &entries {
+        let below = path.join(OsStr::from_bytes(&entry.name));
+        match healed::bytecode(layer, node, entry) {
+            Some(healed) => full_bytecode(layer, &below, entry.node, &healed, found),
+            None => full(layer, &below, entry.node, found),
         }
     }
+    new_names(path, &entries, found);
+}
 
-    /// Bytecode that was compiled into the image is none of the sources'.
-    fn bytecode(&mut self, path: &Path, node: SquashNode, healed: &BTreeSet<Vec<u8>>) {
-        let entries = self.entries(node);
-        let is_healed = |entry: &SquashEntry| healed.contains(&entry.name);
-        if entries.iter().all(is_healed) && !path.exists() {
-            return;
-        }
-        let Ok(packed) = self.layer.image.attributes(node) else { return };
-        self.compare(path, &packed, fs::symlink_metadata(path));
-        for entry in entries.iter().filter(|entry| !is_healed(entry)) {
-            self.full(&path.join(OsStr::from_bytes(&entry.name)), entry.node);
-        }
-        let packed: BTreeSet<&[u8]> = entries.iter().map(|entry| &entry.name[..]).collect();
-        for there in fs::read_dir(path).into_iter().flatten().flatten() {
-            if !packed.contains(there.file_name().as_bytes()) {
-                self.note(&there.path(), "is new");
-            }
-        }
+/// Bytecode that was compiled into the image is none of the sources'.
+fn full_bytecode(
+    layer: &ImageLayer,
+    path: &Path,
+    node: SquashNode,
+    healed: &BTreeSet<Vec<u8>>,
+    found: &mut SourceComparison,
+) {
+    let entries = layer.entries(node);
+    let is_healed = |entry: &SquashEntry| healed.contains(&entry.name);
+    if entries.iter().all(is_healed) && !path.exists() {
+        return;
     }
-
-    fn count(&mut self, packed: &SquashAttributes) {
-        self.compared += u64::from(packed.kind == NodeKind::File);
+    let Ok(packed) = layer.image.attributes(node) else { return };
+    let check = [SourceCheck { path: path.to_owned(), node, packed }];
+    found.add(&check, &differences(layer, &check));
+    for entry in entries.iter().filter(|entry| !is_healed(entry)) {
+        full(layer, &path.join(OsStr::from_bytes(&entry.name)), entry.node, found);
     }
+    new_names(path, &entries, found);
+}
 
-    fn compare(&mut self, path: &Path, packed: &SquashAttributes, there: io::Result<Metadata>) {
-        self.count(packed);
-        if let Some(how) = difference(packed, there) {
-            self.note(path, how);
+fn new_names(path: &Path, entries: &[SquashEntry], found: &mut SourceComparison) {
+    let packed: BTreeSet<&[u8]> = entries.iter().map(|entry| &entry.name[..]).collect();
+    for there in fs::read_dir(path).into_iter().flatten().flatten() {
+        if !packed.contains(there.file_name().as_bytes()) {
+            found.changed.push((there.path(), "is new"));
         }
-    }
-
-    fn entries(&self, directory: SquashNode) -> Vec<SquashEntry> {
-        let mut entries = Vec::new();
-        // A damaged image is said to be so by whatever reads it.
-        let _ = self.layer.image.list(directory, ListingPosition::default(), &mut |entry| {
-            entries.push(entry);
-            ControlFlow::Continue(())
-        });
-        entries
     }
 }
 
-/// How what is there differs from what was packed.
-fn difference(packed: &SquashAttributes, there: io::Result<Metadata>) -> Option<&'static str> {
-    use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
-    match there {
-        Err(error) if matches!(error.kind(), NotFound | NotADirectory) => Some("is gone"),
-        // Whoever may not look at it may use the image all the same.
-        Err(error) if error.kind() == PermissionDenied => None,
-        Err(_) => Some("cannot be looked at"),
-        Ok(there) if there.is_dir() != (packed.kind == NodeKind::Directory) => {
-            Some("is something else")
-        }
-        Ok(there) if seconds(there.mtime()) != packed.mtime => Some("has changed"),
-        Ok(there) if there.is_file() && there.len() != packed.size => Some("has another size"),
-        Ok(_) => None,
-    }
-}
-
-/// The differences, in the order of the questions.
-fn answers(questions: &[SourceCheck]) -> Vec<Option<&'static str>> {
-    let answer = |(path, packed): &SourceCheck| difference(packed, fs::symlink_metadata(path));
-    if questions.len() < FEW {
-        return questions.iter().map(answer).collect();
-    }
-    let (next, answers) = (AtomicUsize::new(0), Mutex::new(vec![None; questions.len()]));
-    std::thread::scope(|scope| {
-        for _ in 0..ASKERS {
-            scope.spawn(|| {
-                while let index = next.fetch_add(1, Ordering::Relaxed)
-                    && let Some(question) = questions.get(index)
-                {
-                    if let Some(how) = answer(question) {
-                        answers.lock().unwrap_or_else(PoisonError::into_inner)[index] = Some(how);
-                    }
-                }
-            });
-        }
-    });
-    sandbox::namespace::until_alone();
-    answers.into_inner().unwrap_or_else(PoisonError::into_inner)
+/// The module that a file in `__pycache__` is the bytecode of: `m` of `m.cpython-311.pyc`.
+pub(super) fn module(bytecode: &[u8]) -> Option<&[u8]> {
+    let stem = bytecode.strip_suffix(b".pyc")?;
+    let end = stem.windows(9).position(|part| part == b".cpython-");
+    let end = end.or_else(|| stem.iter().rposition(|byte| *byte == b'.'));
+    end.map(|end| &stem[..end])
 }
 
 /// Whether a file looks like code by its name: Python's, libraries, and what says where they are.

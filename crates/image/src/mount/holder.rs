@@ -63,6 +63,9 @@ pub(super) struct HeldImage {
     /// The file of its hot part on this node.
     #[serde(default)]
     pub hot: Option<String>,
+    /// The directories that are shown from their source, sorted.
+    #[serde(with = "image_format::path_json::list")]
+    pub live: Vec<PathBuf>,
     /// How closely its sources were compared with it,
     pub checked: Freshness,
     /// and when: seconds since the node was started.

@@ -2,17 +2,23 @@
 
 use std::fmt;
 use std::fs::File;
+use std::fs::Metadata;
 use std::io;
+use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use image_format::ReadAt;
-use image_format::squash::{NodeKind, SquashImage, SquashNode, SquashReadError, SuperblockFacts};
+use image_format::squash::{
+    ListingPosition, NodeKind, SquashEntry, SquashImage, SquashNode, SquashReadError,
+    SuperblockFacts,
+};
 
 use super::ahead::Ahead;
 use super::error::MountError;
+use super::untraced::UntracedFiles;
 use crate::Manifest;
 use crate::hot::HotPart;
 
@@ -39,6 +45,8 @@ pub(crate) struct ImageLayer {
     pub hot: Option<Arc<HotPart>>,
     manifest: Option<Manifest>,
     ahead: Arc<Ahead>,
+    /// What is compared with its source only when it is looked up.
+    untraced: Arc<OnceLock<UntracedFiles>>,
 }
 
 impl fmt::Debug for ImageLayer {
@@ -68,7 +76,8 @@ impl ImageLayer {
         let image = Arc::new(SquashImage::new(Box::new(part), CACHE).map_err(wrong)?);
         let manifest = Manifest::of(&image).map_err(wrong)?;
         let facts = image.facts().map_err(wrong)?;
-        Ok(ImageLayer { file, offset, size, image, facts, hot, manifest, ahead })
+        let untraced = Arc::default();
+        Ok(ImageLayer { file, offset, size, image, facts, hot, manifest, ahead, untraced })
     }
 
     /// Has all fetched that the trace opened, one large piece after the other, and waits for it.
@@ -89,6 +98,36 @@ impl ImageLayer {
     /// What it says of itself, if becalm made it.
     pub fn manifest(&self) -> Option<&Manifest> {
         self.manifest.as_ref()
+    }
+
+    /// What is in a directory of it; of a damaged one, what can be read.
+    pub fn entries(&self, directory: SquashNode) -> Vec<SquashEntry> {
+        let mut entries = Vec::new();
+        // A damaged image is said to be so by whatever reads it.
+        let _ = self.image.list(directory, ListingPosition::default(), &mut |entry| {
+            entries.push(entry);
+            ControlFlow::Continue(())
+        });
+        entries
+    }
+
+    /// Whether something happened to a file, its content, its names or its permissions, since the
+    /// image was made, as far as the image tells.
+    pub fn is_touched(&self, there: &Metadata) -> bool {
+        let packed = self.manifest.as_ref().map_or(0, |manifest| manifest.changed_ns);
+        let time = image_format::tree::nanoseconds((there.ctime(), there.ctime_nsec() as u32));
+        packed != 0 && time > packed
+    }
+
+    /// Leaves files for whoever serves the image to look at.
+    pub fn look_later(&self, untraced: UntracedFiles) {
+        // Looked at twice, nothing else is found.
+        let _ = self.untraced.set(untraced);
+    }
+
+    /// Files that are to be looked at when they are looked up.
+    pub fn untraced(&self) -> Option<&UntracedFiles> {
+        self.untraced.get()
     }
 
     /// What a path in it, from its root, leads to; symbolic links are not followed.

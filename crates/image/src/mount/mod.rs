@@ -6,7 +6,10 @@
 //! | `wanted` | what the command line asks for |
 //! | `asked` | the same, looked at without opening anything: under which name ranks meet |
 //! | `plan` | the same, opened: which images, over which paths |
-//! | `fresh` | whether the image's sources have changed since |
+//! | `fresh` | whether the image's sources have changed since: what is asked, and when |
+//! | `compare` | a file or directory of the image, compared with its source |
+//! | `live` | directories that have changed, shown over the image |
+//! | `untraced` | files that are compared when they are looked up |
 //! | `door` | how ranks of a node find one another |
 //! | `holder` | the process that serves them |
 //! | `healed` | bytecode in the image that no source has |
@@ -31,6 +34,7 @@
 mod ahead;
 pub(crate) mod asked;
 mod build;
+mod compare;
 mod door;
 pub(crate) mod error;
 pub(crate) mod fresh;
@@ -38,12 +42,14 @@ mod guard;
 mod healed;
 mod holder;
 pub(crate) mod layer;
+mod live;
 mod overlay;
 pub(crate) mod plan;
 mod points;
 mod possible;
 mod root;
 mod serve;
+mod untraced;
 mod wanted;
 
 use std::ffi::OsString;
@@ -60,6 +66,7 @@ pub use wanted::{Bind, Freshness, MountCondition, MountMethod, MountRequest};
 
 use asked::SharedMountRequest;
 use door::SocketState;
+use fresh::UntracedLook;
 use holder::HeldImage;
 use plan::MountPlan;
 
@@ -83,6 +90,9 @@ pub struct Entered {
     pub hot_part: Option<String>,
     /// What is wrong with one that is here and not used; said to the first rank.
     pub refused_hot_part: Option<String>,
+    /// Directories that have changed since it was made, and are shown as they are now
+    /// ([`MountRequest::live`]).
+    pub live: Vec<PathBuf>,
     /// What the command's environment gets: `BECALM_IMAGE`.
     pub variables: Vec<(OsString, OsString)>,
 }
@@ -104,13 +114,14 @@ pub fn enter(wanted: &MountRequest) -> Result<Entered, MountError> {
             SocketState::Holder(stream) => match join(&stream, &asked)? {
                 Joined::Here(held) => return Ok(entered(&asked, held, true)),
                 Joined::Elsewhere => name = asked.name_around(),
+                Joined::Otherwise => break,
                 // Its last rank has just ended, and so will it.
                 Joined::Nowhere => std::thread::sleep(Duration::from_millis(1)),
             },
             SocketState::Foreign => break,
         }
     }
-    // Alone: another user has taken the name, or a holder stays that nobody can join.
+    // Alone: what was mounted is older than what is there now, another user has taken the name, or a holder stays that nobody can join.
     first(&asked, None)
 }
 
@@ -120,7 +131,7 @@ pub fn enter(wanted: &MountRequest) -> Result<Entered, MountError> {
 /// # Errors
 /// [`MountError::Stale`], with what has changed.
 pub fn compare(wanted: &MountRequest) -> Result<u64, MountError> {
-    fresh::compared(&MountPlan::of(&SharedMountRequest::of(wanted)?)?)
+    fresh::check(&MountPlan::of(&SharedMountRequest::of(wanted)?)?, UntracedLook::Before)
 }
 
 fn first(
@@ -138,13 +149,15 @@ fn entered(asked: &SharedMountRequest<'_>, held: HeldImage, joined: bool) -> Ent
     let variable = image.iter().map(|image| ("BECALM_IMAGE".into(), image.into()));
     let variables = variable.collect();
     let hot_part = held.hot.filter(|_| by == MountMethod::Fuse);
-    Entered { image, over: held.over, by, joined, hot_part, refused_hot_part: None, variables }
+    Entered { image, over: held.over, by, joined, live: held.live, hot_part, refused_hot_part: None, variables }
 }
 
 /// What came of a knock.
 enum Joined {
     /// The process sees the image.
     Here(HeldImage),
+    /// Its sources have changed since it was mounted.
+    Otherwise,
     /// A whole root, with another working directory or home in it.
     Elsewhere,
     /// The holder is about to leave.
@@ -174,7 +187,12 @@ fn join(stream: &UnixStream, asked: &SharedMountRequest<'_>) -> Result<Joined, M
     }
     let mut compared = String::new();
     if held.is_too_old_for(asked.wanted.freshness) {
-        fresh::check(&MountPlan::of(asked)?)?;
+        let plan = MountPlan::of(asked)?;
+        // Nobody knows what the kernel remembers of the files that were looked up.
+        let found = fresh::changes(&plan, UntracedLook::Before)?;
+        if live::directories(&found, &plan.over()) != held.live {
+            return Ok(Joined::Otherwise);
+        }
         compared = serde_json::to_string(&asked.wanted.freshness).unwrap_or_default();
     }
     ProcessNamespaces::received(mounts, descriptors.next()).enter()?;

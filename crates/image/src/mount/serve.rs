@@ -53,6 +53,7 @@ pub(super) fn start(
 ) -> io::Result<thread::JoinHandle<io::Result<()>>> {
     let own = || (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     let server = ImageServer {
+        layer: layer.clone(),
         image: layer.image.clone(),
         owner: all_mine.then(own),
         facts: layer.facts.clone(),
@@ -68,6 +69,7 @@ pub(super) fn start(
 }
 
 struct ImageServer {
+    layer: ImageLayer,
     image: Arc<SquashImage>,
     facts: SuperblockFacts,
     contents: Mutex<Contents>,
@@ -109,7 +111,10 @@ impl ImageServer {
     }
 
     fn about(&self, node: SquashNode) -> Result<FileAttr, SquashReadError> {
-        let attributes = self.image.attributes(node)?;
+        let mut attributes = self.image.attributes(node)?;
+        if let Some(edited) = self.layer.untraced().and_then(|files| files.edited(node)) {
+            edited.apply(&mut attributes);
+        }
         Ok(self.attributes(INodeNo(node.number(&self.image)), &attributes))
     }
 
@@ -203,11 +208,13 @@ impl Filesystem for ImageServer {
         let wanted = [
             InitFlags::FUSE_ASYNC_READ,
             InitFlags::FUSE_PARALLEL_DIROPS,
-            InitFlags::FUSE_DO_READDIRPLUS,
             InitFlags::FUSE_CACHE_SYMLINKS,
             InitFlags::FUSE_MAX_PAGES,
         ];
-        for flag in wanted {
+        // What a listing tells is not looked up.
+        let listed = InitFlags::FUSE_DO_READDIRPLUS;
+        let listed = self.layer.untraced().is_none().then_some(listed);
+        for flag in wanted.into_iter().chain(listed) {
             // An older kernel does without.
             let _ = kernel.add_capabilities(flag);
         }
@@ -223,25 +230,25 @@ impl Filesystem for ImageServer {
     }
 
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        let found = self.image.lookup(self.node(parent), name.as_bytes());
+        let parent = self.node(parent);
+        let mut found = self.image.lookup(parent, name.as_bytes());
+        if let (Ok(Some(node)), Some(untraced)) = (&found, self.layer.untraced()) {
+            match untraced.look(&self.layer, parent, name, *node) {
+                Ok(true) => {}
+                Ok(false) => found = Ok(None),
+                Err(error) => return reply.error(error.into()),
+            }
+        }
         let found = found.and_then(|node| node.map(|node| self.about(node)).transpose());
         match found {
             Ok(Some(about)) => reply.entry(&FOR_EVER, &about, Generation(0)),
             // An entry without an inode: there is none, and never will be.
             Ok(None) => {
-                let nothing = SquashAttributes {
-                    kind: NodeKind::File,
-                    mode: 0,
-                    uid: 0,
-                    gid: 0,
-                    mtime: 0,
-                    inode: 0,
-                    names: 0,
-                    size: 0,
-                    stored: 0,
-                    device: 0,
-                };
-                reply.entry(&FOR_EVER, &self.attributes(INodeNo(0), &nothing), Generation(0));
+                reply.entry(
+                    &FOR_EVER,
+                    &self.attributes(INodeNo(0), &SquashAttributes::NONE),
+                    Generation(0),
+                );
             }
             Err(error) => reply.error(errno(&error)),
         }
@@ -290,7 +297,14 @@ impl Filesystem for ImageServer {
     ) {
         BUFFER.with_borrow_mut(|buffer| {
             buffer.resize(size as usize, 0);
-            match ImageServer::read(self, self.node(ino), offset, buffer) {
+            let node = self.node(ino);
+            if let Some(edited) = self.layer.untraced().and_then(|files| files.edited(node)) {
+                return match edited.read_at(offset, buffer) {
+                    Ok(got) => reply.data(&buffer[..got]),
+                    Err(_) => reply.error(Errno::EIO),
+                };
+            }
+            match ImageServer::read(self, node, offset, buffer) {
                 Ok(got) => reply.data(&buffer[..got]),
                 Err(error) => reply.error(errno(&error)),
             }

@@ -25,6 +25,8 @@ pub struct MountRequest {
     pub by: Option<MountMethod>,
     /// How closely its sources are compared with it before.
     pub freshness: Freshness,
+    /// Directories that have changed since are shown as they are now, rather than to refuse.
+    pub live: bool,
     /// What else must hold.
     pub condition: Option<MountCondition>,
 }
@@ -70,7 +72,8 @@ pub enum MountMethod {
 pub enum Freshness {
     /// Not at all.
     No,
-    /// The times of all directories, and of the files that the trace opened.
+    /// The times of all directories, and of the files that the trace opened; of another file, when
+    /// it is looked up.
     #[default]
     Quick,
     /// Every file.

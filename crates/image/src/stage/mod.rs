@@ -38,6 +38,7 @@ pub use error::ImageStageError;
 pub use named::Named;
 
 use crate::mount::asked::SharedMountRequest;
+use crate::mount::fresh::UntracedLook;
 use crate::mount::plan::MountPlan;
 use crate::mount::{Freshness, MountRequest, fresh};
 use home::{Home, StageParent};
@@ -133,7 +134,7 @@ fn find_or_make(
         if let Some(about) = StagedTree::of(&directory) {
             let is_too_old = about.is_too_old_for(asked.wanted.freshness, &directory);
             if is_too_old {
-                fresh::check(&MountPlan::of(asked)?)?;
+                fresh::check(&MountPlan::of(asked)?, UntracedLook::Before)?;
                 StagedTree::compared_now(&directory);
             }
             lock.keep().map_err(wrong("keep"))?;

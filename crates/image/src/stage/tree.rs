@@ -91,7 +91,7 @@ pub(super) fn make(
     let MountTarget::Over(over) = &plan.place else {
         return Err(ImageStageError::TakesMount("a whole root"));
     };
-    fresh::check(plan)?;
+    fresh::check(plan, fresh::UntracedLook::Before)?;
     let over = over.iter().map(|(path, inner)| Over { path: path.clone(), inner: inner.clone() });
     gone::remove(directory).map_err(error::file(directory, "remove"))?;
     let done = fill(plan, directory, over.collect(), given);

@@ -28,6 +28,8 @@ pub struct EnteredImage {
     /// The file in memory of this node that what its trace read is read from, as `becalm image
     /// spread` brought it; none: all is read from the image's own file.
     pub hot_part: Option<String>,
+    /// Directories that have changed since it was made, and that `--live` shows as they are now.
+    pub live: Vec<String>,
     /// Where it is unpacked, as nothing can be mounted and `--stage` allows it.
     pub staged: Option<stage::UnpackedTree>,
 }
@@ -60,6 +62,12 @@ pub struct RunImageArgs {
     /// Have it mounted by the kernel (root only), or through FUSE [default: the kernel, if it may]
     #[arg(long, value_name = "MEANS", value_enum, requires = "mounted")]
     by: Option<Means>,
+
+    /// Show directories that have changed since the image was made as they are now, and the rest
+    /// from the image, rather than to refuse
+    #[arg(long, requires = "mounted",
+        conflicts_with_all = ["at", "overlay", "writable_tmpfs", "stage"])]
+    live: bool,
 
     #[command(flatten)]
     stage: stage::RunStageArgs,
@@ -97,9 +105,28 @@ pub fn enter(
     if let Some(why) = &entered.refused_hot_part {
         term::warn(&format!("{why}; the image is read from its own file"));
     }
+    if let Some(first) = entered.live.first().filter(|_| !entered.joined) {
+        term::warn(&older(&entered, first));
+    }
     let about = about(&entered);
     variables.extend(entered.variables);
     Ok(about)
+}
+
+/// What is said of an image with changes: where the first is, and how many there are.
+fn older(entered: &Entered, first: &Path) -> String {
+    let image = entered.image.as_deref().map(shown_name).unwrap_or_default();
+    let more = match entered.live.len() - 1 {
+        0 => String::new(),
+        more => format!(
+            " and {}",
+            term::number::counted(more as u64, "other directory", "other directories")
+        ),
+    };
+    format!(
+        "{image} is older than what it was made of, and shown from there: {}{more}; build it again",
+        shown_name(first)
+    )
 }
 
 /// None where there is no image: only copies are shown.
@@ -113,6 +140,7 @@ fn about(entered: &Entered) -> Option<EnteredImage> {
         },
         joined: entered.joined,
         hot_part: entered.hot_part.as_ref().map(shown_name),
+        live: entered.live.iter().map(shown_name).collect(),
         staged: None,
     })
 }
@@ -149,6 +177,7 @@ fn wanted(
             Means::Fuse => MountMethod::Fuse,
         }),
         freshness: freshness.into(),
+        live: args.live,
         condition: calm.map(CalmLaunch::condition),
     }))
 }
@@ -161,6 +190,7 @@ impl RunImageArgs {
             (!self.overlay.is_empty(), "--overlay"),
             (self.writable_tmpfs, "--writable-tmpfs"),
             (self.by.is_some(), "--by"),
+            (self.live, "--live"),
             (self.stage.is_given(), "--stage"),
         ];
         given.into_iter().find_map(|(is_given, option)| is_given.then_some(option))

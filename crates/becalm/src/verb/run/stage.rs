@@ -108,6 +108,7 @@ fn about(staged: &Staged, why: &str) -> EnteredImage {
         by: "stage",
         joined: staged.joined,
         hot_part: None,
+        live: Vec::new(),
         staged: Some(UnpackedTree {
             why: why.to_owned(),
             tree: shown_name(&staged.tree),

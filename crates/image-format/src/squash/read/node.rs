@@ -80,6 +80,22 @@ pub struct SquashAttributes {
     pub device: u32,
 }
 
+impl SquashAttributes {
+    /// Of nothing: an empty file that is not there.
+    pub const NONE: SquashAttributes = SquashAttributes {
+        kind: NodeKind::File,
+        mode: 0,
+        uid: 0,
+        gid: 0,
+        mtime: 0,
+        inode: 0,
+        names: 0,
+        size: 0,
+        stored: 0,
+        device: 0,
+    };
+}
+
 /// An inode as it is in the image.
 pub(crate) struct SquashInode {
     pub attributes: SquashAttributes,

@@ -1,0 +1,173 @@
+//! Files and directories of an image, compared with those that they were made of.
+//!
+//! Size and time in seconds are what squashfs keeps. Where they are the same, but the file was
+//! touched by anything since the image was made (its ctime, which nobody can set, is newer than all
+//! that was packed), its content decides, and of a directory the names in it: so `touch -r`,
+//! `rsync -a` and archives that keep times hide nothing, and a mere `chmod` or hard link does not
+//! make an image stale.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use image_format::squash::{NodeKind, SquashAttributes, SquashEntry, SquashNode};
+use image_format::tree::seconds;
+
+use super::fresh::BYTECODE;
+use super::layer::ImageLayer;
+
+/// How many threads ask at a time: on a shared filesystem each question is a round trip.
+const ASKERS: usize = 32;
+/// Fewer questions than this need no threads.
+const FEW: usize = 64;
+/// How many changes are named.
+const NAMED: usize = 3;
+/// Bytes that are compared at a time.
+const PIECE: usize = 256 << 10;
+
+/// A file or directory that is asked for, and what was packed of it.
+pub(crate) struct SourceCheck {
+    pub path: PathBuf,
+    pub node: SquashNode,
+    pub packed: SquashAttributes,
+}
+
+/// What came of it.
+#[derive(Default)]
+pub(crate) struct SourceComparison {
+    /// How many files were compared, without directories and links.
+    pub files: u64,
+    /// What has changed, and how.
+    pub changed: Vec<(PathBuf, &'static str)>,
+}
+
+impl SourceComparison {
+    pub fn add(&mut self, checks: &[SourceCheck], differences: &[Option<&'static str>]) {
+        for (check, how) in checks.iter().zip(differences) {
+            self.files += u64::from(check.packed.kind == NodeKind::File);
+            self.changed.extend(how.map(|how| (check.path.clone(), how)));
+        }
+    }
+
+    /// The first of what has changed, and how much more there is.
+    pub fn said(&self) -> String {
+        let first = self.changed.iter().take(NAMED);
+        let first: Vec<_> = first.map(|(path, how)| format!("{} {how}", path.display())).collect();
+        match self.changed.len() - first.len() {
+            0 => first.join(", "),
+            more => format!("{} and {more} more", first.join(", ")),
+        }
+    }
+}
+
+/// How what is there differs from what was packed, in the order of the checks.
+pub(crate) fn differences(layer: &ImageLayer, checks: &[SourceCheck]) -> Vec<Option<&'static str>> {
+    let answer = |check: &SourceCheck| difference(layer, check, fs::symlink_metadata(&check.path));
+    if checks.len() < FEW {
+        return checks.iter().map(answer).collect();
+    }
+    let (next, answers) = (AtomicUsize::new(0), Mutex::new(vec![None; checks.len()]));
+    std::thread::scope(|scope| {
+        for _ in 0..ASKERS {
+            scope.spawn(|| {
+                while let index = next.fetch_add(1, Ordering::Relaxed)
+                    && let Some(check) = checks.get(index)
+                {
+                    if let Some(how) = answer(check) {
+                        answers.lock().unwrap_or_else(PoisonError::into_inner)[index] = Some(how);
+                    }
+                }
+            });
+        }
+    });
+    sandbox::namespace::until_alone();
+    answers.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How what is there differs from what was packed.
+pub(super) fn difference(
+    layer: &ImageLayer,
+    check: &SourceCheck,
+    there: io::Result<Metadata>,
+) -> Option<&'static str> {
+    use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
+    let packed = &check.packed;
+    match there {
+        Err(error) if matches!(error.kind(), NotFound | NotADirectory) => Some("is gone"),
+        // Whoever may not look at it may use the image all the same.
+        Err(error) if error.kind() == PermissionDenied => None,
+        Err(_) => Some("cannot be looked at"),
+        Ok(there) if there.is_dir() != (packed.kind == NodeKind::Directory) => {
+            Some("is something else")
+        }
+        Ok(there) if seconds(there.mtime()) != packed.mtime => Some("has changed"),
+        Ok(there) if there.is_file() && there.len() != packed.size => Some("has another size"),
+        Ok(there) if layer.is_touched(&there) => {
+            let is_same = match packed.kind {
+                NodeKind::Directory => has_same_names(layer, check),
+                NodeKind::File => has_same_content(layer, check),
+                _ => Ok(true),
+            };
+            match is_same {
+                Ok(true) => None,
+                Ok(false) => Some("has changed, and keeps its time"),
+                Err(error) if error.kind() == PermissionDenied => None,
+                Err(_) => Some("cannot be read"),
+            }
+        }
+        Ok(_) => None,
+    }
+}
+
+/// Whether a directory has the same names, of the same kinds, and links with the same targets.
+fn has_same_names(layer: &ImageLayer, check: &SourceCheck) -> io::Result<bool> {
+    let entries = layer.entries(check.node);
+    let mut packed: HashMap<&[u8], &SquashEntry> =
+        entries.iter().map(|entry| (&entry.name[..], entry)).collect();
+    for there in fs::read_dir(&check.path)? {
+        let there = there?;
+        let name = there.file_name();
+        let kind = there.file_type()?;
+        let is_same = match packed.remove(name.as_bytes()) {
+            None => name.as_bytes() == BYTECODE || std::os::unix::fs::FileTypeExt::is_socket(&kind),
+            Some(entry) => match entry.kind {
+                NodeKind::Directory => kind.is_dir(),
+                NodeKind::File => kind.is_file(),
+                NodeKind::Symlink => {
+                    let target = layer.image.target(entry.node).map_err(io::Error::other)?;
+                    kind.is_symlink()
+                        && fs::read_link(there.path())?.as_os_str() == OsStr::from_bytes(&target)
+                }
+                _ => !kind.is_dir() && !kind.is_file() && !kind.is_symlink(),
+            },
+        };
+        if !is_same {
+            return Ok(false);
+        }
+    }
+    Ok(packed.keys().all(|name| *name == BYTECODE))
+}
+
+fn has_same_content(layer: &ImageLayer, check: &SourceCheck) -> io::Result<bool> {
+    let packed = layer.image.open(check.node).map_err(io::Error::other)?;
+    let mut source = File::open(&check.path)?;
+    let (mut here, mut there) = (vec![0; PIECE], vec![0; PIECE]);
+    let mut at = 0;
+    while at < packed.size() {
+        let length = layer.image.read_at(&packed, at, &mut here).map_err(io::Error::other)?;
+        if length == 0 || source.read_exact(&mut there[..length]).is_err() {
+            return Ok(false);
+        }
+        if here[..length] != there[..length] {
+            return Ok(false);
+        }
+        at += length as u64;
+    }
+    Ok(source.read(&mut there)? == 0)
+}

@@ -1,0 +1,149 @@
+//! Files of an image that nobody compared with their sources before the command started: each is
+//! compared when its name is looked up, which the kernel asks for once. One that was edited in place
+//! meanwhile is served as it is in the source, with its bytecode: so a command that takes another
+//! way than the trace never runs old code, and pays only for what it uses.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use image_format::squash::{NodeKind, SquashAttributes, SquashNode};
+use image_format::tree::seconds;
+
+use super::compare::{SourceCheck, difference};
+use super::fresh::module;
+use super::layer::ImageLayer;
+
+/// What is to be looked at when it is looked up.
+#[derive(Debug, Default)]
+pub(crate) struct UntracedFiles {
+    /// Directories of the image, and where each was made of.
+    pub directories: HashMap<SquashNode, PathBuf>,
+    /// Those of bytecode, and the directory of their sources.
+    pub bytecode: HashMap<SquashNode, PathBuf>,
+    /// Files that were compared already.
+    pub known: HashSet<SquashNode>,
+    /// Files that are served from the source.
+    edited: Edited,
+}
+
+#[derive(Debug, Default)]
+struct Edited {
+    /// Without any, nobody waits for the others.
+    are_there: AtomicBool,
+    files: Mutex<HashMap<SquashNode, Arc<EditedFile>>>,
+    /// Modules, by the path of their source without its end.
+    modules: Mutex<HashSet<PathBuf>>,
+}
+
+/// A file that has changed since it was packed.
+#[derive(Debug)]
+pub(crate) struct EditedFile {
+    content: File,
+    size: u64,
+    mtime: u32,
+}
+
+impl EditedFile {
+    /// What stat(2) says of it now.
+    pub fn apply(&self, packed: &mut SquashAttributes) {
+        (packed.size, packed.mtime) = (self.size, self.mtime);
+    }
+
+    /// Its content from an offset on.
+    pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut length = 0;
+        while length < buffer.len() {
+            match self.content.read_at(&mut buffer[length..], offset + length as u64)? {
+                0 => break,
+                read => length += read,
+            }
+        }
+        Ok(length)
+    }
+}
+
+impl UntracedFiles {
+    /// A name in a directory is looked up, and leads to this node. False: it is gone in the source,
+    /// and must not be served.
+    ///
+    /// # Errors
+    /// Where it has changed, and cannot be opened.
+    pub fn look(
+        &self,
+        layer: &ImageLayer,
+        directory: SquashNode,
+        name: &OsStr,
+        node: SquashNode,
+    ) -> io::Result<bool> {
+        if let Some(directory) = self.directories.get(&directory) {
+            if self.known.contains(&node) {
+                return Ok(true);
+            }
+            let path = directory.join(name);
+            if self.compare(layer, &path, node)? == Some(false) && name.as_bytes().ends_with(b".py")
+            {
+                let mut modules =
+                    self.edited.modules.lock().unwrap_or_else(PoisonError::into_inner);
+                modules.insert(path.with_extension(""));
+            }
+        } else if let Some(directory) = self.bytecode.get(&directory)
+            && self.edited.are_there.load(Ordering::Acquire)
+            && let Some(module) = module(name.as_bytes())
+        {
+            let source = directory.join(OsStr::from_bytes(module));
+            let modules = self.edited.modules.lock().unwrap_or_else(PoisonError::into_inner);
+            if modules.contains(&source) {
+                drop(modules);
+                let path = directory.join("__pycache__").join(name);
+                return Ok(self.compare(layer, &path, node)?.is_some());
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether a file is as it was packed; none: it is gone. One that is not is served as it is now.
+    fn compare(
+        &self,
+        layer: &ImageLayer,
+        path: &Path,
+        node: SquashNode,
+    ) -> io::Result<Option<bool>> {
+        let packed = layer.image.attributes(node).map_err(io::Error::other)?;
+        if packed.kind != NodeKind::File {
+            return Ok(Some(true));
+        }
+        let check = SourceCheck { path: path.to_owned(), node, packed };
+        if difference(layer, &check, fs::symlink_metadata(path)).is_none() {
+            return Ok(Some(true));
+        }
+        let content = match File::open(path) {
+            // Taken away since the command started: it is as it was then.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            content => content?,
+        };
+        let there = content.metadata()?;
+        if !there.is_file() {
+            return Ok(None);
+        }
+        let edited = EditedFile { content, size: there.len(), mtime: seconds(there.mtime()) };
+        let mut files = self.edited.files.lock().unwrap_or_else(PoisonError::into_inner);
+        files.insert(node, Arc::new(edited));
+        self.edited.are_there.store(true, Ordering::Release);
+        Ok(Some(false))
+    }
+
+    /// The source of a file that has changed since.
+    pub fn edited(&self, node: SquashNode) -> Option<Arc<EditedFile>> {
+        if !self.edited.are_there.load(Ordering::Acquire) {
+            return None;
+        }
+        self.edited.files.lock().unwrap_or_else(PoisonError::into_inner).get(&node).cloned()
+    }
+}
