@@ -149,7 +149,16 @@ fn entered(asked: &SharedMountRequest<'_>, held: HeldImage, joined: bool) -> Ent
     let variable = image.iter().map(|image| ("BECALM_IMAGE".into(), image.into()));
     let variables = variable.collect();
     let hot_part = held.hot.filter(|_| by == MountMethod::Fuse);
-    Entered { image, over: held.over, by, joined, live: held.live, hot_part, refused_hot_part: None, variables }
+    Entered {
+        image,
+        over: held.over,
+        by,
+        joined,
+        live: held.live,
+        hot_part,
+        refused_hot_part: None,
+        variables,
+    }
 }
 
 /// What came of a knock.
