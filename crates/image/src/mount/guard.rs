@@ -91,7 +91,8 @@ fn forked(
     launch::orphan("becalm-guard", &kept, || {
         // As the holder: who asks all processes to end asks the ranks, too.
         signals::block(&signals::all());
-        door::send(&theirs, DONE, "", &[])?;
+        // Whoever started it may have been killed since: then it is needed all the more.
+        let _ = door::send(&theirs, DONE, "", &[]);
         body(&theirs)
     })?;
     drop(theirs);
@@ -161,8 +162,9 @@ fn start_spare(
     mounted: Option<&MountedSession>,
     holder: u32,
 ) -> io::Result<Guard> {
-    let spare = forked(session, Some(holder_line), |guard_line| {
-        let mut mounted = None;
+    let known = mounted.copied();
+    forked(session, Some(holder_line), |guard_line| {
+        let mut mounted = known;
         loop {
             match door::receive(guard_line)? {
                 Some(DoorMessage { tag: MOUNTED, text, .. }) => {
@@ -173,11 +175,7 @@ fn start_spare(
             }
         }
         watch(session, holder_line, mounted, holder)
-    })?;
-    if let Some(mounted) = mounted {
-        spare.tell(mounted)?;
-    }
-    Ok(spare)
+    })
 }
 
 /// Ends all processes that see the mounts, and says so where they say what goes wrong.

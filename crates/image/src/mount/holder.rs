@@ -166,7 +166,14 @@ impl Holder<'_> {
         // Not by the rank's number: it may be its command by now, or have ended.
         let Some(mounts) = descriptors.into_iter().next() else { return Ok(()) };
         let mounts = NamespaceId::of_descriptor(mounts)?.numbers();
-        session.serve(&MountedSession { mounts, offer }, threads, vec![self.first], guard)
+        let mounted = MountedSession { mounts, offer };
+        // Before the first rank becomes its command: then the guard can serve on.
+        if let Some(guard) = guard {
+            guard.tell(&mounted)?;
+        }
+        // It may have ended; others may see the image all the same.
+        let _ = door::send(&self.line, DONE, "", &[]);
+        session.serve(&mounted, threads, vec![self.first])
     }
 }
 

@@ -160,7 +160,7 @@ fn join(stream: &UnixStream, asked: &SharedMountRequest<'_>) -> Result<Joined, M
     let silent = |error: std::io::Error| MountError::Holder {
         pid,
         why: format!(
-            "does not answer ({error}): end it (kill -9 {pid}), which ends its ranks, and start again"
+            "does not answer ({error}): end it (pkill -9 -x becalm-holder), and its guard serves on"
         ),
     };
     stream.set_read_timeout(Some(PATIENCE)).map_err(silent)?;

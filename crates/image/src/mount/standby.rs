@@ -104,17 +104,13 @@ impl ServedSession<'_> {
     }
 
     /// Serves until nobody sees the image any more. An error is one while somebody may: then the
-    /// guard has been asked to end the ranks.
+    /// ranks are to be ended.
     pub fn serve(
         &self,
         mounted: &MountedSession,
         threads: Vec<ServedThread>,
         known: Vec<i32>,
-        guard: Option<&Guard>,
     ) -> io::Result<()> {
-        if let Some(guard) = guard {
-            guard.tell(mounted)?;
-        }
         let mounts = NamespaceId::from_numbers(mounted.mounts);
         let held = HeldImage { by_kernel: threads.is_empty(), ..self.held.clone() };
         let (known, held) = (Mutex::new(known), Mutex::new(held));
@@ -171,7 +167,7 @@ impl ServedSession<'_> {
         let threads = next.resend().and_then(|()| next.go_on(&offer));
         let done = threads.and_then(|threads| {
             let _ = set_name(c"becalm-holder");
-            next.serve(mounted, threads, Vec::new(), Some(&guard))
+            next.serve(mounted, threads, Vec::new())
         });
         match done {
             Ok(()) => drop(guard.dismiss()),
