@@ -48,6 +48,16 @@ impl NamespaceId {
         Ok([of("user")?, of("mnt")?, of("pid")?])
     }
 
+    /// Its device and inode, to tell another process.
+    pub fn numbers(self) -> (u64, u64) {
+        (self.device, self.inode)
+    }
+
+    /// From [`numbers`](NamespaceId::numbers).
+    pub fn from_numbers((device, inode): (u64, u64)) -> NamespaceId {
+        NamespaceId { device, inode }
+    }
+
     fn of_file(file: &fs::Metadata) -> io::Result<NamespaceId> {
         Ok(NamespaceId { device: file.dev(), inode: file.ino() })
     }

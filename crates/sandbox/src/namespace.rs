@@ -15,6 +15,8 @@ use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags, mount, moun
 use rustix::process::{getegid, geteuid};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
+use crate::groups::GroupMapper;
+
 /// How a process came to mounts of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NamespaceKind {
@@ -116,17 +118,20 @@ pub fn until_alone() {
     }
 }
 
-/// A user namespace that holds the caller's user and group, and a mount namespace in it.
+/// A user namespace that holds the caller's user and group, those other groups that the site grants,
+/// and a mount namespace in it.
 fn own_users() -> Result<(), NamespaceError> {
     let (user, group) = (geteuid(), getegid());
-    unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNS)
-        .map_err(|error| NamespaceError::Refused { reason: refusal(), error })?;
+    let mapper = GroupMapper::wait_outside();
+    if let Err(error) = unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNS) {
+        mapper.into_iter().for_each(GroupMapper::dismiss);
+        return Err(NamespaceError::Refused { reason: refusal(), error });
+    }
+    let groups_are_mapped = mapper.is_some_and(GroupMapper::map);
     // An ordinary user must give up setgroups(2) before mapping a group (user_namespaces(7)).
-    for (name, text) in [
-        ("setgroups", "deny".to_owned()),
-        ("uid_map", format!("{user} {user} 1")),
-        ("gid_map", format!("{group} {group} 1")),
-    ] {
+    let own_group = [("setgroups", "deny".to_owned()), ("gid_map", format!("{group} {group} 1"))];
+    let own_group = own_group.into_iter().filter(|_| !groups_are_mapped);
+    for (name, text) in [("uid_map", format!("{user} {user} 1"))].into_iter().chain(own_group) {
         let path = Path::new("/proc/self").join(name);
         fs::write(&path, text).map_err(|error| NamespaceError::Proc { path, error })?;
     }

@@ -146,11 +146,20 @@ impl Imaged {
 
     /// The holders that live, by process id.
     pub fn holders(&self) -> Vec<i32> {
+        self.serving("becalm-holder")
+    }
+
+    /// The guards of holders, and their spares.
+    pub fn guards(&self) -> Vec<i32> {
+        self.serving("becalm-guard")
+    }
+
+    fn serving(&self, name: &str) -> Vec<i32> {
         let holds = |pid: &i32| {
-            let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+            let own = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
             let open = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
             let mut open = open.filter_map(|fd| fs::read_link(fd.path()).ok());
-            name.trim() == "becalm-holder" && open.any(|path| path == Path::new(&self.image))
+            own.trim() == name && open.any(|path| path == Path::new(&self.image))
         };
         let all = fs::read_dir("/proc").unwrap().flatten();
         let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());

@@ -11,7 +11,7 @@ use serde_json::Value;
 use testkit::live::run_with_input;
 use testkit::rehearsal::each_rehearser;
 use testkit::scene::running;
-use testkit::user::{SECOND_GROUP, as_a_member, is_root, scene_for_a_user};
+use testkit::user::{SECOND_GROUP, as_a_granted_member, as_a_member, is_root, scene_for_a_user};
 use testkit::{Scene, run};
 
 fn json(text: &[u8]) -> Value {
@@ -171,6 +171,10 @@ fn a_member_of_a_second_group_may_do_what_they_may_do_without_a_rehearsal() {
     let own = format!("{rehearsed}/tmp/own");
     let words = [&start[..], &["chgrp", "2345", &own]].concat();
     assert!(run(&mut as_a_member(&words)).err().contains("Invalid argument"));
+    // Where the site grants the group, nothing is missing.
+    let ran = run(&mut as_a_granted_member(&scene, &words));
+    assert_eq!((ran.code(), ran.err().contains("other groups")), (0, false), "{}", ran.err());
+    assert_eq!(fs::metadata(&own).unwrap().gid(), SECOND_GROUP);
 }
 
 #[test]

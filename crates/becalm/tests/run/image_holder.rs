@@ -4,61 +4,166 @@
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use testkit::imaged::{As, Imaged, ways};
 use testkit::user::{as_a_user, is_root};
 use testkit::{Live, run};
 
-/// Python that has looked at the packages of `$0` once, and imports another one when it is told to.
-const IMPORTS: &str = "exec python3 -c 'import sys; sys.path.insert(0, sys.argv[1]); import first
-print(\"ready\", flush=True); sys.stdin.readline(); import package; print(package.__file__)' \"$0\"";
-
-/// Python that forks a child and a daemon; all three look for ever new names, and say whatever
-/// comes but that they are not there.
-const LOOKS: &str = "exec python3 -c 'import os, sys
-for _ in range(2):
+/// Python that forks a child and a daemon; all three import ever new packages of `$0`, look for names
+/// that are not there, list a directory and read a file, and say whatever is not as it should be.
+const IMPORTS: &str = "exec python3 -c 'import os, sys
+sys.path.insert(0, sys.argv[1])
+import first
+for number in range(2):
     if os.fork() == 0:
         os.setsid()
 os.write(1, b\"ready\\n\")
-for number in range(10 ** 9):
+def wrong(what):
+    os.write(1, f\"wrong: {what}\\n\".encode())
+for number in range(400):
     try:
-        os.stat(f\"{sys.argv[1]}/package/{os.getpid()}-{number}\")
+        package = __import__(f\"package{number}\")
+        if package.__file__ is None or package.number != number:
+            wrong(package)
+        if number % 50 == 0 and sorted(os.listdir(os.path.dirname(package.__file__)))[0] != \"__init__.py\":
+            wrong(\"a listing\")
+        if len(open(f\"{sys.argv[1]}/large{number % 20}\", \"rb\").read()) != 200000:
+            wrong(\"a file\")
+    except Exception as error:
+        wrong(repr(error))
+    try:
+        os.stat(f\"{sys.argv[1]}/package{number}/{os.getpid()}\")
+        wrong(\"a name\")
     except FileNotFoundError:
-        continue
+        pass
     except OSError as error:
-        os.write(1, f\"wrong: {error}\\n\".encode())' \"$0\"";
+        wrong(error)
+os.write(1, b\"done\\n\")' \"$0\"";
+
+/// Python that has looked at the packages of `$0` once, and imports another one when it is told to.
+const LATER: &str = "exec python3 -c 'import sys; sys.path.insert(0, sys.argv[1]); import first
+print(\"ready\", flush=True); sys.stdin.readline(); import package; print(package.__file__)' \"$0\"";
 
 fn packages() -> Imaged {
     Imaged::of("packages", |directory| {
         fs::create_dir(directory.join("package")).unwrap();
         fs::write(directory.join("package/__init__.py"), "").unwrap();
         fs::write(directory.join("first.py"), "").unwrap();
+        for number in 0..400 {
+            let package = directory.join(format!("package{number}"));
+            fs::create_dir(&package).unwrap();
+            fs::write(package.join("__init__.py"), format!("number = {number}\n")).unwrap();
+        }
+        for number in 0..20 {
+            let bytes: Vec<u8> = (0..200_000).map(|at| (at * (number + 3) % 251) as u8).collect();
+            fs::write(directory.join(format!("large{number}")), bytes).unwrap();
+        }
     })
 }
 
 fn kill_holders(env: &Imaged) {
-    for holder in env.holders() {
+    kill(&env.holders());
+}
+
+fn kill(processes: &[i32]) {
+    for process in processes {
         // One that is gone already was about to be.
-        let _ = Command::new("kill").args(["-9", &holder.to_string()]).output().unwrap();
+        let _ = Command::new("kill").args(["-9", &process.to_string()]).output().unwrap();
+    }
+    // Whoever is killed holds its files a moment longer.
+    let holds = |pid: &i32| {
+        fs::read_dir(format!("/proc/{pid}/fd")).is_ok_and(|mut open| open.next().is_some())
+    };
+    while processes.iter().any(holds) {
+        std::thread::yield_now();
+    }
+}
+
+/// Waits until an image has as many holders and guards as it should.
+#[track_caller]
+fn until_guarded(env: &Imaged) {
+    for _ in 0..1000 {
+        if (env.holders().len(), env.guards().len()) == (1, 2) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    panic!("holders {:?}, guards {:?}", env.holders(), env.guards());
+}
+
+#[test]
+fn ranks_do_not_notice_that_a_holder_is_killed_at_any_moment() {
+    let env = packages();
+    for who in [As::User, As::RootByFuse].into_iter().filter(|who| ways().contains(who)) {
+        let mut ranks: Vec<Live> =
+            (0..3).map(|_| Live::start(&mut env.sh(who, &[], IMPORTS))).collect();
+        for rank in &mut ranks {
+            assert_eq!(rank.line(), "ready");
+        }
+        for moment in 0..20 {
+            kill_holders(&env);
+            std::thread::sleep(Duration::from_millis(moment * 7 % 40));
+        }
+        for rank in ranks {
+            // The end of the output is that of all that a rank has forked.
+            let ran = rank.end();
+            assert!(!ran.out().contains("wrong"), "{who:?} {}", ran.out());
+            assert_eq!(ran.code(), 0, "{who:?} {}{}", ran.out(), ran.err());
+            // Two forks after one another make four processes.
+            assert_eq!(ran.out().matches("done\n").count(), 4, "{}", ran.out());
+        }
+        env.all_gone();
+        assert_eq!(env.guards(), [] as [i32; 0]);
     }
 }
 
 #[test]
-fn a_killed_holder_ends_the_ranks_before_they_see_anything_wrong() {
+fn a_guard_that_is_killed_is_replaced_and_whoever_comes_later_joins_the_next_holder() {
+    let env = packages();
+    let mut rank = Live::start(&mut env.sh(As::User, &[], LATER));
+    rank.line();
+    until_guarded(&env);
+    for guard in env.guards() {
+        kill(&[guard]);
+        until_guarded(&env);
+    }
+    // The holder and its guard, in whatever order.
+    for which in 0..2 {
+        kill(&[env.holders()[0], env.guards()[which]]);
+        until_guarded(&env);
+        kill(&[env.guards()[which], env.holders()[0]]);
+        until_guarded(&env);
+    }
+    let mut later =
+        Live::start(&mut env.sh(As::User, &[], "echo ready; read line; cat \"$0/where\""));
+    assert_eq!(later.line(), "ready");
+    assert_eq!(env.holders().len(), 1, "a rank that comes later has another holder");
+    let right = format!("{}/package/__init__.py\n", env.directory);
+    assert_eq!(rank.end().out(), right);
+    assert_eq!(later.end().out(), "image\n");
+    env.all_gone();
+}
+
+#[test]
+fn where_nobody_can_serve_on_the_ranks_are_ended_before_they_see_anything_wrong() {
     let env = packages();
     for who in [As::User, As::RootByFuse].into_iter().filter(|who| ways().contains(who)) {
-        let mut ranks: Vec<Live> = (0..3)
-            .flat_map(|_| [IMPORTS, LOOKS].map(|script| Live::start(&mut env.sh(who, &[], script))))
-            .collect();
+        let mut ranks: Vec<Live> =
+            (0..3).map(|_| Live::start(&mut env.sh(who, &[], LATER))).collect();
         for rank in &mut ranks {
             assert_eq!(rank.line(), "ready");
         }
-        kill_holders(&env);
+        // What kills one holder after the other is what they serve.
+        let since = Instant::now();
+        while !env.guards().is_empty() || !env.holders().is_empty() {
+            kill_holders(&env);
+            assert!(since.elapsed() < Duration::from_secs(60), "it is served on for ever");
+        }
         for rank in ranks {
-            // The end of the output is that of all that a rank has forked.
             let ran = rank.end();
             assert_eq!(ran.status.signal(), Some(libc::SIGKILL), "{who:?} {}", ran.out());
-            assert!(!ran.out().contains('/') && !ran.out().contains("wrong"), "{}", ran.out());
+            assert_eq!(ran.out(), "", "{who:?}");
             let said = "becalm: the process that serves the image (becalm-holder, ";
             assert!(ran.err().contains(said), "{}", ran.err());
         }
@@ -137,6 +242,11 @@ fn a_holder_is_spared_where_memory_is_short_as_far_as_its_user_may_ask() {
         let score = fs::read_to_string(format!("/proc/{holder}/oom_score_adj")).unwrap();
         let own = fs::read_to_string("/proc/self/oom_score_adj").unwrap();
         let lowest = ["sh", "-c", "echo -999 >/proc/self/oom_score_adj"];
+        if who == As::User {
+            // A rank weighs more than its holder.
+            let rank = env.said(who, &[], "cat /proc/self/oom_score_adj");
+            assert!(number(&rank) > number(&score), "{rank} {score}");
+        }
         let may = match who {
             As::User => as_a_user(&lowest),
             As::Root | As::RootByFuse => {

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use crate::BECALM;
 use testkit::imaged::{As, Imaged, ways};
-use testkit::user::{SECOND_GROUP, as_a_member, is_root};
+use testkit::user::{SECOND_GROUP, as_a_granted_member, as_a_member, is_root};
 use testkit::{Live, run};
 
 /// A directory that belongs to whoever uses it.
@@ -91,6 +91,58 @@ fn changes_can_go_to_a_directory_of_a_second_group() {
     member("cd \"$0\"; rm tool; rm -r sub; mkdir more; echo new > more/new; echo x >> where");
     assert_eq!(member("cd \"$0\"; ls; cat where"), "link\nmore\nwhere\nimage\nx\n");
     assert_eq!(member("cd \"$0\"; mv more/new .; rm -r more; cat new"), "new\n");
+}
+
+/// What a member of a group does in a directory of a project.
+const PROJECT_WORK: &str = "cd \"$0\"; touch a; echo x > b; mkdir sub; touch sub/c; mv b sub/b
+cp -p theirs mine; chmod g+w a; echo y >> theirs; ln theirs hard; chmod g+s sub; rm removable
+mkdir -m 2770 deep; touch deep/d; find . -printf '%p %y %m %s\\n' | sort";
+
+#[test]
+fn a_project_directory_of_a_second_group_is_written_to_as_without_becalm_and_chgrp_is_spoken_of() {
+    if !is_root() {
+        return;
+    }
+    let env = Imaged::new();
+    let project = |name: &str| {
+        let directory = env.scene.subdirectory(name);
+        chown(&directory, Some(0), Some(SECOND_GROUP)).unwrap();
+        fs::set_permissions(&directory, fs::Permissions::from_mode(0o2775)).unwrap();
+        for file in ["theirs", "removable"] {
+            let path = format!("{directory}/{file}");
+            fs::write(&path, "text\n").unwrap();
+            chown(&path, Some(4711), Some(SECOND_GROUP)).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o664)).unwrap();
+        }
+        directory
+    };
+    let (plain, imaged) = (project("plain"), project("imaged"));
+    let becalm = env.scene.at("becalm");
+    let words = |script| {
+        let start = [becalm.as_str(), "run", "--image", &env.image, "--", "sh", "-c"];
+        [&start[..], &[script, &imaged]].concat()
+    };
+    let without = run(&mut as_a_member(&["sh", "-c", PROJECT_WORK, &plain]));
+    let with = run(as_a_member(&words(PROJECT_WORK)).current_dir(&imaged));
+    assert_eq!((with.code(), with.out()), (without.code(), without.out()), "{}", with.err());
+    let owners = |directory: &str| {
+        let print = ["-mindepth", "1", "-printf", "%P %U %G %m\n"];
+        let found = run(Command::new("find").arg(directory).args(print)).out();
+        let mut lines: Vec<String> = found.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    assert_eq!(owners(&imaged), owners(&plain));
+    let said = "your other groups (2345) can be written to as ever";
+    assert!(with.err().contains(said), "{}", with.err());
+    // Nothing of it where the command starts elsewhere.
+    assert!(!run(&mut as_a_member(&words("true"))).err().contains("groups"));
+    env.all_gone();
+    // Where the site grants the group, files can be given to it, too.
+    let give = "cd /; touch \"$0/../given\" || exit; chgrp 2345 \"$0/../given\"; stat -c %g \"$0/../given\"";
+    let ran = run(as_a_granted_member(&env.scene, &words(give)).current_dir(&imaged));
+    assert_eq!((ran.out().as_str(), ran.err().as_str()), ("2345\n", ""));
+    env.all_gone();
 }
 
 #[test]

@@ -63,6 +63,7 @@ pub(super) fn first(
     let own = File::open("/proc/self/ns/mnt").map_err(system("open the own mounts"))?;
     door::send(&build.line, holder::READY, "", &[own.as_fd()])
         .map_err(system("tell the holder"))?;
+    said(&build.line, plan)?;
     held.by_kernel = build.by == MountMethod::Kernel;
     Ok(held)
 }

@@ -6,15 +6,16 @@
 //! so, and the holder leaves.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use launch::signals;
 use rustix::event::{PollFd, PollFlags};
+use rustix::fs::MemfdFlags;
 use rustix::process::{Pid, PidfdFlags};
 use sandbox::join::{NamespaceId, ProcessNamespaces};
 use serde::{Deserialize, Serialize};
@@ -25,7 +26,7 @@ use super::fresh;
 use super::guard::Guard;
 use super::layer::ImageLayer;
 use super::overlay::OpenedOverlay;
-use super::serve;
+use super::standby::{MountedSession, ServedSession};
 use super::wanted::Freshness;
 
 /// The first rank to the holder: the devices to serve, in the order of the images.
@@ -36,9 +37,11 @@ pub(super) const ALL_MINE: &str = "all mine";
 pub(super) const READY: u8 = b'r';
 /// Done: the holder to ranks, and to its guard when it leaves.
 pub(super) const DONE: u8 = b'k';
+/// The holder to its guard: what is known once all is mounted.
+pub(super) const MOUNTED: u8 = b'm';
 /// A later rank to the holder: it has entered; and how closely it has compared, if it has.
 pub(super) const ENTERED: u8 = b'i';
-/// The holder to anybody: what is wrong.
+/// The holder to anybody: what is wrong. To its guard: the ranks are to be ended.
 pub(super) const WRONG: u8 = b'!';
 /// The holder to a later rank: the namespaces to enter.
 pub(super) const ENTER: u8 = b'e';
@@ -128,50 +131,55 @@ impl Holder<'_> {
         else {
             return Ok(());
         };
-        let needed = !descriptors.is_empty() || !self.overlays.is_empty();
+        let turn = rustix::fs::memfd_create(c"becalm-turn", MemfdFlags::CLOEXEC)?;
+        let session = ServedSession {
+            door: self.door.as_ref(),
+            images: self.images.to_vec(),
+            overlays: self.overlays,
+            mark: self.mark,
+            held: self.held,
+            devices: descriptors,
+            all_mine: text == ALL_MINE,
+            turn: &turn,
+            short_lives: 0,
+            since: Instant::now(),
+        };
+        session.take_turn();
+        let needed = session.is_served() || !self.overlays.is_empty();
         // Before there are threads.
-        let guard = needed.then(|| Guard::start(&descriptors, self.overlays, self.mark));
-        let guard = match guard.transpose() {
+        let guard = match needed.then(|| Guard::start(&session, None)).transpose() {
             Ok(guard) => guard,
             Err(error) => return door::send(&self.line, WRONG, &error.to_string(), &[]),
         };
-        self.serve(descriptors, text == ALL_MINE)?;
-        guard.map_or(Ok(()), Guard::dismiss)
+        match (self.serve(&session, guard.as_ref()), guard) {
+            (Ok(()), guard) => guard.map_or(Ok(()), |guard| guard.dismiss()),
+            (Err(_), Some(guard)) => guard.end_ranks(),
+            (Err(error), None) => Err(error),
+        }
     }
 
     /// Serves until nobody sees the image any more; an error is one while somebody may.
-    fn serve(&self, descriptors: Vec<OwnedFd>, all_mine: bool) -> io::Result<()> {
-        // Where the kernel would not mount one, all that lie over it are served, too.
-        let by_kernel = self.images.len().saturating_sub(descriptors.len());
-        let (mounted, others) = self.images.split_at(by_kernel);
-        let served = match serve_all(others, descriptors, all_mine) {
+    fn serve(&self, session: &ServedSession<'_>, guard: Option<&Guard>) -> io::Result<()> {
+        let (threads, offer) = match session.start() {
             Ok(served) => served,
             Err(error) => return door::send(&self.line, WRONG, &error.to_string(), &[]),
         };
         door::send(&self.line, DONE, "", &[])?;
-        fetch_fronts(mounted.to_vec());
+        fetch_fronts(self.images[..session.by_kernel()].to_vec());
         let Some(DoorMessage { tag: READY, descriptors, .. }) = door::receive(&self.line)? else {
             return Ok(());
         };
         // Not by the rank's number: it may be its command by now, or have ended.
         let Some(mounts) = descriptors.into_iter().next() else { return Ok(()) };
-        let mounts = NamespaceId::of_descriptor(mounts)?;
-        let mark = self.mark.to_owned();
-        let known = Mutex::new(vec![self.first]);
-        let held = HeldImage { by_kernel: served.is_empty(), ..self.held.clone() };
-        let held = Mutex::new(held);
-        let members = Arc::new(Members { mounts, mark, known, held });
-        if let Some(door) = &self.door {
-            let (door, members) = (door.try_clone()?, members.clone());
-            thread::Builder::new().spawn(move || members.let_in(&door))?;
+        let mounts = NamespaceId::of_descriptor(mounts)?.numbers();
+        let mounted = MountedSession { mounts, offer };
+        // Before the first rank becomes its command: then the guard can serve on.
+        if let Some(guard) = guard {
+            guard.tell(&mounted)?;
         }
-        if served.is_empty() {
-            members.wait_for_the_last();
-        }
-        for thread in served {
-            thread.join().map_err(|_| io::Error::other("panicked"))??;
-        }
-        Ok(())
+        // It may have ended; others may see the image all the same.
+        let _ = door::send(&self.line, DONE, "", &[]);
+        session.serve(&mounted, threads, vec![self.first])
     }
 }
 
@@ -182,22 +190,13 @@ fn fetch_fronts(images: Vec<ImageLayer>) {
     let _ = thread::Builder::new().spawn(move || images.iter().for_each(ImageLayer::fetch_front));
 }
 
-fn serve_all(
-    images: &[ImageLayer],
-    devices: Vec<OwnedFd>,
-    all_mine: bool,
-) -> io::Result<Vec<thread::JoinHandle<io::Result<()>>>> {
-    let images = images.iter().zip(devices);
-    images.map(|(image, device)| serve::start(image, device, all_mine)).collect()
-}
-
 /// The processes that see the image.
-struct Members {
-    mounts: NamespaceId,
-    mark: String,
+pub(super) struct Members {
+    pub mounts: NamespaceId,
+    pub mark: String,
     /// Ranks, the latest last; some may have ended.
-    known: Mutex<Vec<i32>>,
-    held: Mutex<HeldImage>,
+    pub known: Mutex<Vec<i32>>,
+    pub held: Mutex<HeldImage>,
 }
 
 impl Members {
@@ -212,7 +211,8 @@ impl Members {
         known.last().copied()
     }
 
-    fn let_in(self: &Arc<Members>, door: &UnixListener) {
+    /// Tells ranks that knock where to enter.
+    pub fn let_in(self: &Arc<Members>, door: &UnixListener) {
         for stream in door.incoming().flatten() {
             let own = rustix::process::geteuid().as_raw();
             let Ok((pid, user)) = door::peer(&stream) else { continue };
@@ -254,7 +254,7 @@ impl Members {
     }
 
     /// Returns once nobody sees the image any more, where the kernel does not tell.
-    fn wait_for_the_last(&self) {
+    pub fn wait_for_the_last(&self) {
         while let Some(pid) = self.any() {
             wait_for(pid);
         }

@@ -125,6 +125,23 @@ impl ImageLayer {
         let _ = self.untraced.set(untraced);
     }
 
+    /// The same, opened again, with what is to be looked at and nothing that was found.
+    pub fn again(&self) -> io::Result<ImageLayer> {
+        let (file, part) = (self.file.try_clone()?, Some((self.offset, self.size)));
+        let again = ImageLayer::open(Path::new("the image"), file, part, self.hot.clone())
+            .map_err(io::Error::other)?;
+        if let Some(untraced) = self.untraced() {
+            again.look_later(untraced.again());
+        }
+        Ok(again)
+    }
+
+    /// Looks at all that is to be looked at when it is looked up. The process must have one thread,
+    /// and has one after it.
+    pub fn look_at_all(&self) -> io::Result<()> {
+        self.untraced().map_or(Ok(()), |untraced| untraced.look_at_all(self))
+    }
+
     /// Files that are to be looked at when they are looked up.
     pub fn untraced(&self) -> Option<&UntracedFiles> {
         self.untraced.get()

@@ -13,7 +13,10 @@
 //! | `door` | how ranks of a node find one another |
 //! | `holder` | the process that serves them |
 //! | `healed` | bytecode in the image that no source has |
-//! | `guard` | the process that ends the ranks if the holder is killed |
+//! | `guard` | the process that serves on, or ends the ranks, if the holder is killed |
+//! | `standby` | what it knows of what is served |
+//! | `spared` | whom the kernel ends first where memory is short |
+//! | `handshake` | a FUSE session begun, and one gone on with |
 //! | `layer` | a squashfs that is mounted: its file, and what it says of itself |
 //! | `ahead` | reading an image in large pieces |
 //! | `serve` | a squashfs, served through FUSE |
@@ -39,6 +42,7 @@ mod door;
 pub(crate) mod error;
 pub(crate) mod fresh;
 mod guard;
+mod handshake;
 mod healed;
 mod holder;
 pub(crate) mod layer;
@@ -49,6 +53,8 @@ mod points;
 mod possible;
 mod root;
 mod serve;
+mod spared;
+mod standby;
 mod untraced;
 mod wanted;
 
@@ -57,7 +63,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sandbox::join::ProcessNamespaces;
+use sandbox::join::{NamespaceId, ProcessNamespaces};
 
 pub use error::MountError;
 pub use overlay::WritableOverlay;
@@ -74,6 +80,8 @@ use plan::MountPlan;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How often a rank comes just when the last one has gone.
 const TRIES: usize = 2000;
+/// How many that serve on after one another are asked.
+const NEXT_ONES: usize = 20;
 
 /// The calling process sees the image now, and so will what it becomes.
 #[derive(Debug)]
@@ -145,6 +153,9 @@ fn first(
 
 fn entered(asked: &SharedMountRequest<'_>, held: HeldImage, joined: bool) -> Entered {
     let by = if held.by_kernel { MountMethod::Kernel } else { MountMethod::Fuse };
+    if !held.by_kernel {
+        spared::end_before_the_holder();
+    }
     let image = asked.image.clone();
     let variable = image.iter().map(|image| ("BECALM_IMAGE".into(), image.into()));
     let variables = variable.collect();
@@ -179,7 +190,7 @@ fn join(stream: &UnixStream, asked: &SharedMountRequest<'_>) -> Result<Joined, M
     let silent = |error: std::io::Error| MountError::Holder {
         pid,
         why: format!(
-            "does not answer ({error}): end it (kill -9 {pid}), which ends its ranks, and start again"
+            "does not answer ({error}): end it (pkill -9 -x becalm-holder), and its guard serves on"
         ),
     };
     stream.set_read_timeout(Some(PATIENCE)).map_err(silent)?;
@@ -208,11 +219,30 @@ fn join(stream: &UnixStream, asked: &SharedMountRequest<'_>) -> Result<Joined, M
     // If the holder was killed before, its guard has not seen this process.
     let entered = door::send(stream, holder::ENTERED, &compared, &[]);
     let answer = entered.and_then(|()| door::receive(stream));
-    if answer.map_err(silent)?.is_none() {
+    if !answer.is_ok_and(|answer| answer.is_some()) && !is_known_to_the_next(asked) {
         return Err(MountError::Holder { pid, why: "has been killed".to_owned() });
     }
     back_to(&asked.directory, held.around.is_some())?;
     Ok(Joined::Here(held))
+}
+
+/// Tells whoever serves on after a killed holder that this process has entered. False where nobody
+/// does, or somebody who serves others.
+fn is_known_to_the_next(asked: &SharedMountRequest<'_>) -> bool {
+    let Ok([_, own, _]) = NamespaceId::all_own() else { return false };
+    let names = [asked.name.clone(), asked.name_around()];
+    let confirmed = |name: &String| -> Option<()> {
+        let Ok(Some(SocketState::Holder(stream))) = door::knock(name) else { return None };
+        stream.set_read_timeout(Some(PATIENCE)).ok()?;
+        let mounts = door::receive(&stream).ok()??.descriptors.into_iter().next()?;
+        if NamespaceId::of_descriptor(mounts).ok()? != own {
+            return None;
+        }
+        door::send(&stream, holder::ENTERED, "", &[]).ok()?;
+        door::receive(&stream).ok()?.map(drop)
+    };
+    // The next one may be killed, too.
+    (0..NEXT_ONES).any(|_| names.iter().any(|name| confirmed(name).is_some()))
 }
 
 /// Goes to the working directory again, by its path: it may be another directory now.

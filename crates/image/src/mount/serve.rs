@@ -9,31 +9,27 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::io;
 use std::ops::ControlFlow;
-use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, UNIX_EPOCH};
 
 use fuser::{
-    Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo,
-    InitFlags, KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory,
-    ReplyDirectoryPlus, ReplyEntry, ReplyOpen, ReplyStatfs, ReplyXattr, Request, Session,
-    SessionACL,
+    Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
+    KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
+    ReplyEntry, ReplyOpen, ReplyStatfs, ReplyXattr, Request,
 };
 use image_format::squash::{
     FileContent, ListingPosition, NodeKind, SquashAttributes, SquashImage, SquashNode,
     SquashReadError, SuperblockFacts,
 };
 
+use super::handshake::KernelOffer;
 use super::layer::ImageLayer;
 
 /// The largest request, in bytes.
 const REQUEST: u32 = 1 << 20;
 /// Requests that the kernel makes ahead of a reader.
 const AHEAD: u16 = 64;
-/// More threads only wait for one another.
-const MOST_THREADS: usize = 8;
 /// Longer than any job.
 const FOR_EVER: Duration = Duration::from_secs(1 << 31);
 
@@ -41,34 +37,7 @@ const FOR_EVER: Duration = Duration::from_secs(1 << 31);
 /// once the answer is full.
 type Add<'a> = dyn FnMut(SquashNode, u64, NodeKind, &[u8]) -> bool + 'a;
 
-/// Serves an image to whoever mounted the device, until it is mounted nowhere any more. With
-/// `all_mine`, all files are shown as this user's.
-///
-/// # Errors
-/// If the kernel and this program do not understand each other.
-pub(super) fn start(
-    layer: &ImageLayer,
-    device: OwnedFd,
-    all_mine: bool,
-) -> io::Result<thread::JoinHandle<io::Result<()>>> {
-    let own = || (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-    let server = ImageServer {
-        layer: layer.clone(),
-        image: layer.image.clone(),
-        owner: all_mine.then(own),
-        facts: layer.facts.clone(),
-        contents: Mutex::default(),
-        no_open: false,
-        no_open_directory: false,
-    };
-    let mut config = Config::default();
-    let threads = thread::available_parallelism().map_or(2, usize::from);
-    config.n_threads = Some(threads.clamp(2, MOST_THREADS));
-    let session = Session::from_fd(server, device, SessionACL::All, config)?;
-    thread::Builder::new().spawn(move || session.run())
-}
-
-struct ImageServer {
+pub(super) struct ImageServer {
     layer: ImageLayer,
     image: Arc<SquashImage>,
     facts: SuperblockFacts,
@@ -79,6 +48,8 @@ struct ImageServer {
     /// The kernel need not ask before it opens.
     no_open: bool,
     no_open_directory: bool,
+    /// What the kernel said when the session began.
+    offered: Arc<OnceLock<KernelOffer>>,
 }
 
 /// Where the content of files is that were read last: one that is read in pieces has its blocks
@@ -106,6 +77,26 @@ fn errno(error: &SquashReadError) -> Errno {
 }
 
 impl ImageServer {
+    /// For an image. With `all_mine`, all files are shown as this user's.
+    pub fn of(layer: &ImageLayer, all_mine: bool) -> ImageServer {
+        let own = || (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        ImageServer {
+            layer: layer.clone(),
+            image: layer.image.clone(),
+            owner: all_mine.then(own),
+            facts: layer.facts.clone(),
+            contents: Mutex::default(),
+            no_open: false,
+            no_open_directory: false,
+            offered: Arc::default(),
+        }
+    }
+
+    /// Where it is to be read what the kernel says when the session begins.
+    pub fn offered(&self) -> Arc<OnceLock<KernelOffer>> {
+        self.offered.clone()
+    }
+
     fn node(&self, number: INodeNo) -> SquashNode {
         SquashNode::from_number(number.0, &self.image)
     }
@@ -205,6 +196,9 @@ fn kind(kind: NodeKind) -> FileType {
 
 impl Filesystem for ImageServer {
     fn init(&mut self, _: &Request, kernel: &mut KernelConfig) -> io::Result<()> {
+        let version = kernel.kernel_abi();
+        let capabilities = kernel.capabilities().bits();
+        let _ = self.offered.set(KernelOffer { version: (version.0, version.1), capabilities });
         let wanted = [
             InitFlags::FUSE_ASYNC_READ,
             InitFlags::FUSE_PARALLEL_DIROPS,

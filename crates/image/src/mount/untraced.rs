@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use image_format::squash::{NodeKind, SquashAttributes, SquashNode};
 use image_format::tree::seconds;
 
-use super::compare::{SourceCheck, difference};
+use super::compare::{SourceCheck, difference, differences};
 use super::fresh::module;
 use super::layer::ImageLayer;
 
@@ -70,6 +70,48 @@ impl EditedFile {
 }
 
 impl UntracedFiles {
+    /// The same, of which nothing has been looked up.
+    pub fn again(&self) -> UntracedFiles {
+        UntracedFiles {
+            directories: self.directories.clone(),
+            bytecode: self.bytecode.clone(),
+            known: self.known.clone(),
+            edited: Edited::default(),
+        }
+    }
+
+    /// Looks at all of them, for whoever does not know which have been looked up.
+    ///
+    /// # Errors
+    /// Where one has changed, and cannot be opened.
+    pub fn look_at_all(&self, layer: &ImageLayer) -> io::Result<()> {
+        let (mut names, mut checks) = (Vec::new(), Vec::new());
+        for (directory, path) in &self.directories {
+            for entry in layer.entries(*directory) {
+                if entry.kind == NodeKind::File
+                    && !self.known.contains(&entry.node)
+                    && let Ok(packed) = layer.image.attributes(entry.node)
+                {
+                    let path = path.join(OsStr::from_bytes(&entry.name));
+                    checks.push(SourceCheck { path, node: entry.node, packed });
+                    names.push((*directory, entry));
+                }
+            }
+        }
+        let differences = differences(layer, &checks);
+        for ((directory, entry), _) in
+            names.iter().zip(differences).filter(|(_, how)| how.is_some())
+        {
+            self.look(layer, *directory, OsStr::from_bytes(&entry.name), entry.node)?;
+        }
+        for directory in self.bytecode.keys() {
+            for entry in layer.entries(*directory) {
+                self.look(layer, *directory, OsStr::from_bytes(&entry.name), entry.node)?;
+            }
+        }
+        Ok(())
+    }
+
     /// A name in a directory is looked up, and leads to this node. False: it is gone in the source,
     /// and must not be served.
     ///

@@ -25,7 +25,7 @@ mod home;
 mod lock;
 mod moved;
 mod named;
-mod room;
+pub(crate) mod room;
 mod tree;
 
 use std::ffi::OsString;

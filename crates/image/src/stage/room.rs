@@ -105,6 +105,15 @@ impl StageRoom {
     }
 }
 
+/// The memory that the calling process and those beside it may have at most, in bytes: the node's,
+/// or what a control group leaves of it.
+pub(crate) fn most_memory() -> Option<u64> {
+    let node = node(&fs::read_to_string("/proc/meminfo").unwrap_or_default());
+    let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let pools = node.into_iter().chain(groups(Path::new(GROUPS), &own));
+    pools.map(|pool| pool.total).min()
+}
+
 /// The memory of the node (proc_meminfo(5)).
 fn node(meminfo: &str) -> Option<Pool> {
     let field = |name: &str| number(meminfo, name).map(|kibibytes| kibibytes.saturating_mul(1024));

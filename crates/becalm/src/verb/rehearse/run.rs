@@ -8,6 +8,7 @@ use anyhow::Context;
 use launch::{Command, Ended};
 use recording::Recording;
 use rehearse::{Account, Rehearsal, RehearsalError, RehearsalRequest, RehearsedDirectory, traced};
+use sandbox::groups;
 use sandbox::namespace::NamespaceKind;
 use watch::Finished;
 
@@ -55,17 +56,20 @@ fn through_fuse(
     wanted: &RehearsalRequest,
     why_not: &mut Option<RehearsalError>,
 ) -> Result<EndedRehearsal, Failure> {
-    let groups = other_groups();
+    let groups = groups::other_groups();
     let mut enter = || match Rehearsal::enter(wanted) {
         Ok(rehearsal) => {
+            let unmapped = groups.iter().filter(|group| !groups::is_mapped(**group));
+            let unmapped: Vec<String> = unmapped.map(u32::to_string).collect();
             if wanted.writable
                 && rehearsal.means() == NamespaceKind::UserNamespace
-                && !groups.is_empty()
+                && !unmapped.is_empty()
             {
                 term::warn(&format!(
                     "files cannot be given to your other groups ({}) in a rehearsal: chgrp fails \
-                     with 'Invalid argument'. Directories of these groups can be written to as ever",
-                    groups.join(", ")
+                     with 'Invalid argument' (unless /etc/subgid grants you them). Directories of these \
+                     groups can be written to as ever",
+                    unmapped.join(", ")
                 ));
             }
             Ok(rehearsal)
@@ -99,13 +103,6 @@ fn through_fuse(
     let places = rehearsal.places().to_vec();
     let account = rehearsal.finish().map_err(Failure::of_command)?;
     Ok(EndedRehearsal { by, difference: None, places, account, ended, wall, recorded })
-}
-
-/// The groups of the calling process besides its own, which a user namespace does not know.
-fn other_groups() -> Vec<String> {
-    let own = rustix::process::getegid();
-    let groups = rustix::process::getgroups().unwrap_or_default().into_iter();
-    groups.filter(|group| *group != own).map(|group| group.to_string()).collect()
 }
 
 /// How long the recorded command ran, from its exec to its end, in nanoseconds.

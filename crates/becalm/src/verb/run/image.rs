@@ -1,11 +1,15 @@
 //! `becalm run --image`: a command in an image, mounted over the directory that it was made of.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use image::mount::{self, Bind, Entered, MountError, MountMethod, MountRequest, WritableOverlay};
 use recording::shown_name;
+use sandbox::groups;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -94,6 +98,7 @@ pub fn enter(
     if let Some(staged) = stage::enter(&args.stage, json, &wanted, command, variables)? {
         return Ok(Some(staged));
     }
+    let groups = written_groups(&wanted);
     let entered = mount::enter(&wanted).map_err(|error| match (error, calm) {
         (MountError::Stale { image, changed }, Some(calm)) => {
             let image = image.display();
@@ -107,6 +112,9 @@ pub fn enter(
     }
     if let Some(first) = entered.live.first().filter(|_| !entered.joined) {
         term::warn(&older(&entered, first));
+    }
+    if !entered.joined {
+        say_what_is_not_given(&groups);
     }
     let about = about(&entered);
     variables.extend(entered.variables);
@@ -127,6 +135,33 @@ fn older(entered: &Entered, first: &Path) -> String {
         "{image} is older than what it was made of, and shown from there: {}{more}; build it again",
         shown_name(first)
     )
+}
+
+/// The user's groups besides their own that directories belong to in which the command is likely to
+/// write: the one that it starts in, and what changes go to.
+fn written_groups(wanted: &MountRequest) -> Vec<u32> {
+    let overlays = wanted.overlays.iter().filter(|overlay| !overlay.read_only);
+    let binds = wanted.binds.iter().filter(|bind| !bind.read_only);
+    let paths = [Path::new(".")].into_iter().chain(overlays.map(|overlay| overlay.path.as_path()));
+    let paths = paths.chain(binds.map(|bind| bind.from.as_path()));
+    let others = groups::other_groups();
+    let groups = paths.filter_map(|path| fs::metadata(path).ok()).map(|there| there.gid());
+    let groups: BTreeSet<u32> = groups.filter(|group| others.contains(group)).collect();
+    groups.into_iter().collect()
+}
+
+/// What the kernel does not allow in a user namespace is said before the command starts.
+fn say_what_is_not_given(groups: &[u32]) {
+    let unmapped = groups.iter().filter(|group| !groups::is_mapped(**group));
+    let unmapped: Vec<String> = unmapped.map(u32::to_string).collect();
+    if !unmapped.is_empty() {
+        term::warn(&format!(
+            "directories of your other groups ({}) can be written to as ever, but no file can be \
+             given to them in an image: chgrp fails with 'Invalid argument' (unless /etc/subgid \
+             grants you them)",
+            unmapped.join(", ")
+        ));
+    }
 }
 
 /// None where there is no image: only copies are shown.
