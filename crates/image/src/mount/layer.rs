@@ -1,10 +1,12 @@
 //! A squashfs that is mounted: its file, and what it says of itself.
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::fs::File;
 use std::fs::Metadata;
 use std::io;
 use std::ops::ControlFlow;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -17,7 +19,7 @@ use image_format::squash::{
 
 use super::ahead::Ahead;
 use super::error::MountError;
-use super::untraced::UntracedFiles;
+use super::untraced::{EditedFile, UntracedFiles};
 use crate::Manifest;
 
 /// Decompressed blocks that are kept. The kernel keeps what it has read; these are for the other
@@ -108,6 +110,27 @@ impl ImageLayer {
     pub fn look_later(&self, untraced: UntracedFiles) {
         // Looked at twice, nothing else is found.
         let _ = self.untraced.set(untraced);
+    }
+
+    /// What a name in a directory leads to, once it was compared with its source, if that is to be
+    /// done now.
+    pub fn lookup(
+        &self,
+        directory: SquashNode,
+        name: &OsStr,
+    ) -> Result<Option<SquashNode>, SquashReadError> {
+        let node = self.image.lookup(directory, name.as_bytes())?;
+        match (node, self.untraced()) {
+            (Some(node), Some(untraced)) => {
+                Ok(untraced.look(self, directory, name, node)?.then_some(node))
+            }
+            _ => Ok(node),
+        }
+    }
+
+    /// What a file is by now, where it was edited since.
+    pub fn edited(&self, node: SquashNode) -> Option<Arc<EditedFile>> {
+        self.untraced().and_then(|files| files.edited(node))
     }
 
     /// Files that are to be looked at when they are looked up.
