@@ -26,7 +26,7 @@ fn changes_in_memory_are_gone_with_the_last_rank() {
         let options = ["--writable-tmpfs"];
         let script = "cd \"$0\"; rm -r sub; echo new > where; mkdir more; ls; cat where";
         let said = env.said(who, &options, script);
-        assert_eq!(said, "link\nmore\ntool\nwhere\nnew\n", "{who:?}");
+        assert_eq!(said, "__pycache__\nlink\nmore\ntool\nwhere\nnew\n", "{who:?}");
         env.all_gone();
         assert_eq!(env.said(who, &options, "cat \"$0/where\""), "image\n");
     }
@@ -54,12 +54,16 @@ fn changes_in_a_directory_are_kept_and_can_be_looked_at() {
         env.said(who, &overlay, "cd \"$0\"; rm tool; rm -r sub; echo new > new; echo x >> where");
         env.all_gone();
         let script = "cd \"$0\"; ls; cat where";
-        assert_eq!(env.said(who, &overlay, script), "link\nnew\nwhere\nimage\nx\n", "{who:?}");
+        assert_eq!(
+            env.said(who, &overlay, script),
+            "__pycache__\nlink\nnew\nwhere\nimage\nx\n",
+            "{who:?}"
+        );
         env.all_gone();
         let read_only = format!("{directory}:ro");
         assert_eq!(
             env.said(who, &["--overlay", &read_only], script),
-            "link\nnew\nwhere\nimage\nx\n"
+            "__pycache__\nlink\nnew\nwhere\nimage\nx\n"
         );
         let ran = run(&mut env.sh(who, &["--overlay", &read_only], "echo > \"$0/y\""));
         assert!(ran.err().contains("Read-only"), "{}", ran.err());
@@ -89,7 +93,7 @@ fn changes_can_go_to_a_directory_of_a_second_group() {
         ran.out()
     };
     member("cd \"$0\"; rm tool; rm -r sub; mkdir more; echo new > more/new; echo x >> where");
-    assert_eq!(member("cd \"$0\"; ls; cat where"), "link\nmore\nwhere\nimage\nx\n");
+    assert_eq!(member("cd \"$0\"; ls; cat where"), "__pycache__\nlink\nmore\nwhere\nimage\nx\n");
     assert_eq!(member("cd \"$0\"; mv more/new .; rm -r more; cat new"), "new\n");
 }
 
@@ -185,7 +189,7 @@ fn an_ext3_image_keeps_changes_for_root_and_is_refused_to_others() {
         env.all_gone();
         let read_only = format!("{image}:ro");
         let said = env.said(who, &["--overlay", &read_only], "ls \"$0\"");
-        assert_eq!(said, "link\nnew\nsub\nwhere\n");
+        assert_eq!(said, "__pycache__\nlink\nnew\nsub\nwhere\n");
         env.all_gone();
     }
 }

@@ -58,7 +58,7 @@ fn a_whole_root_is_seen_with_home_temporary_and_system_directories() {
         let lines: Vec<_> = ran.out().lines().map(str::to_owned).collect();
         assert_eq!(
             lines[..2],
-            ["directory", "from homebin dev etc lib lib64 proc sys tmp usr var where"]
+            ["directory", "from home__pycache__ bin dev etc lib lib64 proc sys tmp usr var where"]
                 .map(str::to_owned),
             "{who:?} {}",
             ran.err()
@@ -136,7 +136,8 @@ fn a_sif_is_such_a_root() {
         let mut command = env.sh(who, &[], "cat /where; echo /*");
         command.current_dir("/").env("HOME", "/no-such-home");
         let ran = run(&mut command);
-        let expected = "directory\n/bin /dev /etc /lib /lib64 /proc /sys /tmp /usr /var /where\n";
+        let expected =
+            "directory\n/__pycache__ /bin /dev /etc /lib /lib64 /proc /sys /tmp /usr /var /where\n";
         assert_eq!(ran.out(), expected, "{who:?} {}", ran.err());
     }
 }

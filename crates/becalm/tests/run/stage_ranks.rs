@@ -186,7 +186,7 @@ fn what_does_not_fit_is_refused_with_the_numbers_before_anything_is_written() {
         assert!(staging.left().is_empty());
     }
     let _memory = Memory::new(&staging, "size=100M,nr_inodes=20,mode=1777");
-    staging.refused(&mut staging.run(As::User, &[], &["true"]), "26 files are needed, 1");
+    staging.refused(&mut staging.run(As::User, &[], &["true"]), "28 files are needed, 1");
     assert!(staging.left().is_empty());
 }
 

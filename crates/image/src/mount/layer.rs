@@ -1,11 +1,13 @@
 //! A squashfs that is mounted: its file, and what it says of itself.
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::fs::File;
 use std::fs::Metadata;
 use std::io;
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -18,7 +20,7 @@ use image_format::squash::{
 
 use super::ahead::Ahead;
 use super::error::MountError;
-use super::untraced::UntracedFiles;
+use super::untraced::{EditedFile, UntracedFiles};
 use crate::Manifest;
 use crate::hot::HotPart;
 
@@ -140,6 +142,27 @@ impl ImageLayer {
     /// and has one after it.
     pub fn look_at_all(&self) -> io::Result<()> {
         self.untraced().map_or(Ok(()), |untraced| untraced.look_at_all(self))
+    }
+
+    /// What a name in a directory leads to, once it was compared with its source, if that is to be
+    /// done now.
+    pub fn lookup(
+        &self,
+        directory: SquashNode,
+        name: &OsStr,
+    ) -> Result<Option<SquashNode>, SquashReadError> {
+        let node = self.image.lookup(directory, name.as_bytes())?;
+        match (node, self.untraced()) {
+            (Some(node), Some(untraced)) => {
+                Ok(untraced.look(self, directory, name, node)?.then_some(node))
+            }
+            _ => Ok(node),
+        }
+    }
+
+    /// What a file is by now, where it was edited since.
+    pub fn edited(&self, node: SquashNode) -> Option<Arc<EditedFile>> {
+        self.untraced().and_then(|files| files.edited(node))
     }
 
     /// Files that are to be looked at when they are looked up.

@@ -103,7 +103,7 @@ impl ImageServer {
 
     fn about(&self, node: SquashNode) -> Result<FileAttr, SquashReadError> {
         let mut attributes = self.image.attributes(node)?;
-        if let Some(edited) = self.layer.untraced().and_then(|files| files.edited(node)) {
+        if let Some(edited) = self.layer.edited(node) {
             edited.apply(&mut attributes);
         }
         Ok(self.attributes(INodeNo(node.number(&self.image)), &attributes))
@@ -224,15 +224,7 @@ impl Filesystem for ImageServer {
     }
 
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        let parent = self.node(parent);
-        let mut found = self.image.lookup(parent, name.as_bytes());
-        if let (Ok(Some(node)), Some(untraced)) = (&found, self.layer.untraced()) {
-            match untraced.look(&self.layer, parent, name, *node) {
-                Ok(true) => {}
-                Ok(false) => found = Ok(None),
-                Err(error) => return reply.error(error.into()),
-            }
-        }
+        let found = self.layer.lookup(self.node(parent), name);
         let found = found.and_then(|node| node.map(|node| self.about(node)).transpose());
         match found {
             Ok(Some(about)) => reply.entry(&FOR_EVER, &about, Generation(0)),
@@ -292,7 +284,7 @@ impl Filesystem for ImageServer {
         BUFFER.with_borrow_mut(|buffer| {
             buffer.resize(size as usize, 0);
             let node = self.node(ino);
-            if let Some(edited) = self.layer.untraced().and_then(|files| files.edited(node)) {
+            if let Some(edited) = self.layer.edited(node) {
                 return match edited.read_at(offset, buffer) {
                     Ok(got) => reply.data(&buffer[..got]),
                     Err(_) => reply.error(Errno::EIO),
