@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use testkit::imaged::{As, Imaged};
 use testkit::user::{as_a_user, scene_for_a_user};
 
@@ -236,7 +236,10 @@ fn what_a_trace_compiled_comes_first_as_bytecode_and_is_compiled_no_more() {
     let build_it = |words: &[&str]| {
         let command = ["env", "PYTHONDONTWRITEBYTECODE=1", "env/bin/python3", "-c", &code];
         let words = [&["--json", "-o", "i.sqsh"], words, &["env", "--"], &command[..]].concat();
-        answer(&build(directory.path(), &words))["traced"].as_u64().unwrap()
+        let answer = answer(&build(directory.path(), &words));
+        // A directory that the trace opened is called python3.11, too.
+        assert!(words.contains(&"--as-is") || answer["healed"]["as_it_was"] == json!([]));
+        answer["traced"].as_u64().unwrap()
     };
     let plain = build_it(&["--as-is"]);
     assert_eq!(build_it(&[]), plain + 1, "the bytecode of pkg.missing");

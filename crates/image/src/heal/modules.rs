@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use image_format::tree::{FileNodeId, FileNodeKind, FileTree, PathTarget, clean};
 
+use rustix::fs::{Access, access};
+
 use super::python::Interpreter;
 
 /// Where modules are in a tree.
@@ -33,7 +35,7 @@ impl ModulePlaces {
         let mut known = HashSet::new();
         let mut interpreters = Vec::new();
         for path in first.iter().filter(|path| path.file_name().is_some_and(is_interpreter)) {
-            interpreters.extend(path.canonicalize().ok().filter(|path| known.insert(path.clone())));
+            interpreters.extend(program(path).filter(|path| known.insert(path.clone())));
         }
         places.ran = interpreters.len();
         for (id, node) in (0..).zip(&tree.nodes) {
@@ -44,7 +46,7 @@ impl ModulePlaces {
                 _ if is_interpreter(OsStr::from_bytes(&node.name))
                     && tree.nodes[node.parent as usize].name == b"bin" =>
                 {
-                    let file = tree.source(id).canonicalize().ok();
+                    let file = program(&tree.source(id));
                     interpreters.extend(file.filter(|path| known.insert(path.clone())));
                 }
                 _ => {}
@@ -128,6 +130,12 @@ fn is_interpreter(name: &OsStr) -> bool {
     let rest = name.as_bytes().strip_prefix(b"python");
     let is_version = |rest: &[u8]| rest.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.');
     rest.is_some_and(|rest| is_version(rest) && !rest.starts_with(b"2"))
+}
+
+/// A file that can be run, without links: `/usr/lib/python3.11` is a directory.
+fn program(path: &Path) -> Option<PathBuf> {
+    let path = path.canonicalize().ok()?;
+    (path.is_file() && access(&path, Access::EXEC_OK).is_ok()).then_some(path)
 }
 
 /// The version that a directory of Python's own, or of distributions, is for.
