@@ -1,4 +1,5 @@
 environment env
+head -c 3000000 /dev/urandom >env/data.bin
 becalm image build -o env.sqsh env -- env/bin/python -c 'import many' >/dev/null
 cat >job.sh <<'END'
 #!/bin/bash

@@ -209,10 +209,11 @@ fn a_hot_part_goes_through_a_pipe_and_one_that_is_cut_leaves_nothing() {
     let sent = env.spread(&["--send", &env.image]);
     let whole = sent.stdout.clone();
     let receive = |bytes: &[u8]| {
-        let mut receive = Command::new(BECALM);
-        receive.args(["image", "spread", "--receive", "--json"]);
         // Not a pipe: who says no does not read on.
-        receive.stdin(File::open(env.scene.file("stream", bytes, 0o600)).unwrap());
+        let stream = env.scene.file("stream", bytes, 0o600);
+        let mut receive = Command::new("sh");
+        receive.args(["-c", "exec \"$@\" <\"$0\"", &stream, BECALM, "image", "spread"]);
+        receive.args(["--receive", "--json"]);
         run(env.job(&mut receive))
     };
     let flipped = [&whole[..whole.len() - 5], b"other"].concat();

@@ -145,7 +145,7 @@ fn a_node_whose_memory_is_full_is_named_and_the_job_runs() {
     let scene = Scene::new();
     let said = batch(
         &scene,
-        "srun -w n3 -N1 -n1 fallocate -l 62M /dev/shm/full\n\
+        "srun -w n3 -N1 -n1 fallocate -l 63M /dev/shm/full\n\
          $BECALM image spread --to shm env.sqsh; echo status $?; read_all\n\
          $BECALM image spread --remove; srun -w n3 -N1 -n1 rm /dev/shm/full",
     );
