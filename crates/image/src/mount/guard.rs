@@ -146,7 +146,7 @@ fn watch(
             None => {
                 let mounted = mounted.as_ref();
                 let taken_over = mounted.map(|mounted| session.take_over(mounted, &mut spare));
-                if !taken_over.is_some_and(|done| done.is_ok()) {
+                if taken_over.is_none_or(|done| done.is_err()) {
                     end_all(session.mark, holder);
                 }
             }
