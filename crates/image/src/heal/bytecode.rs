@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use image_format::tree::{FileNodeId, FileNodeKind, FileTree, TreeAttributes};
+use image_format::tree::{FileNodeId, FileNodeKind, FileTree, TreeAttributes, seconds};
 use rustix::fs::{Mode, OFlags, open};
 
 use super::python::{Interpreter, Source};
@@ -17,17 +17,10 @@ use super::{BytecodeFault, file_of};
 
 /// Bytes before the code: magic, flags, and time and size of the source, or its hash.
 const HEADER: usize = 16;
-/// Flags of bytecode that is never compared with its source.
-const UNCHECKED: [u8; 4] = [1, 0, 0, 0];
 /// Bytes of files that were read here and need not be read again to be packed.
 const MOST_KEPT: usize = 256 << 20;
 /// A longer file is no module.
 const MOST: u64 = 64 << 20;
-
-/// Whether it is unchecked-hash bytecode.
-pub(crate) fn is_unchecked(pyc: &[u8]) -> bool {
-    pyc.get(4..8) == Some(&UNCHECKED) && pyc.len() > HEADER
-}
 
 /// A module without bytecode that fits.
 pub(super) struct UnfitModule {
@@ -39,7 +32,12 @@ pub(super) struct UnfitModule {
 
 impl UnfitModule {
     pub fn source(&self, tree: &FileTree) -> Source {
-        Source { name: tree.place(self.id), text: self.text.clone() }
+        Source { name: tree.place(self.id), text: self.text.clone(), mtime: mtime(tree, self.id) }
+    }
+
+    /// Whether bytecode is what was asked for.
+    pub fn is_mended_by(&self, pyc: &[u8], tree: &FileTree, python: &Interpreter) -> bool {
+        pyc.len() > HEADER && fits(pyc, python, mtime(tree, self.id), self.text.len() as u64)
     }
 }
 
@@ -128,8 +126,7 @@ fn look(tree: &FileTree, module: FileNodeId, python: &Interpreter) -> Look {
         Some(there) => {
             let Some(pyc) = file_of(tree, there) else { return Look::Unknown };
             let Some(content) = read(tree, pyc) else { return Look::Unknown };
-            let mtime = tree.nodes[source as usize].attributes.mtime.0;
-            match fits(&content, python, mtime, size) {
+            match fits(&content, python, mtime(tree, module), size) {
                 true => return Look::Fits { pyc: (pyc, content) },
                 false => (BytecodeFault::Stale, Some((pyc, content))),
             }
@@ -141,9 +138,15 @@ fn look(tree: &FileTree, module: FileNodeId, python: &Interpreter) -> Look {
     }
 }
 
+/// The time of a module's source in the image.
+fn mtime(tree: &FileTree, module: FileNodeId) -> u32 {
+    let file = file_of(tree, module).unwrap_or(module);
+    seconds(tree.nodes[file as usize].attributes.mtime.0)
+}
+
 /// Whether Python takes bytecode for that of a source of this time and size. Of what carries a
 /// hash, whoever made it decided when it holds.
-fn fits(pyc: &[u8], python: &Interpreter, mtime: i64, size: u64) -> bool {
+fn fits(pyc: &[u8], python: &Interpreter, mtime: u32, size: u64) -> bool {
     let Some((header, _)) = pyc.split_at_checked(HEADER) else { return false };
     let number = |at: usize| {
         let mut bytes = [0; 4];
@@ -152,7 +155,7 @@ fn fits(pyc: &[u8], python: &Interpreter, mtime: i64, size: u64) -> bool {
     };
     header.starts_with(&python.magic)
         && match number(4) {
-            0 => number(8) == mtime as u32 && number(12) == size as u32,
+            0 => number(8) == mtime && number(12) == size as u32,
             1 | 3 => true,
             _ => false,
         }

@@ -4,7 +4,7 @@ import struct
 import sys
 
 from importlib import util
-from importlib._bootstrap_external import _code_to_hash_pyc
+from importlib._bootstrap_external import _code_to_timestamp_pyc
 
 take, give = sys.stdin.buffer, sys.stdout.buffer
 
@@ -28,11 +28,11 @@ version = "%d.%d" % sys.version_info[:2]
 about = [tag, version, util.MAGIC_NUMBER.hex()] + [path for path in sys.path if path]
 answer(0, "\0".join(about).encode("utf-8", "surrogateescape"))
 while True:
-    lengths = struct.unpack("<II", exactly(8))
+    *lengths, mtime = struct.unpack("<III", exactly(12))
     name, source = (exactly(length) for length in lengths)
     try:
         code = compile(source, name.decode("utf-8", "surrogateescape"), "exec", dont_inherit=True)
-        answer(0, _code_to_hash_pyc(code, util.source_hash(source), False))
+        answer(0, _code_to_timestamp_pyc(code, mtime, len(source)))
     except (Exception, SystemExit) as error:
         text = "%s: %s" % (type(error).__name__, error)
         answer(1, text.splitlines()[0].encode("utf-8", "replace"))

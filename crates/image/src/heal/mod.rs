@@ -2,8 +2,9 @@
 //! its source is compiled into the image. Else every start from it compiles these modules again,
 //! for ever: nothing can be written there.
 //!
-//! What is compiled is an unchecked-hash `.pyc` (PEP 552): source and bytecode come from one image,
-//! and whether that is as its own source is asked where it is mounted.
+//! What is compiled carries time and size of its source in the image, as Python itself writes it: so
+//! whoever edits the source, in a layer over the image or where it is unpacked, is not given old code.
+//! (The unchecked bytecode of PEP 552 would save nothing: Python asks for the source all the same.)
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -25,9 +26,7 @@ use serde::Serialize;
 use crate::squash::{ImageOptions, ImageProgress};
 use bytecode::{BytecodeKeeper, UnfitModule};
 use modules::ModulePlaces;
-use python::{Compiler, Source};
-
-pub(crate) use bytecode::is_unchecked;
+use python::{Compiler, Source, is_trusted};
 
 /// What was healed while it was packed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -128,14 +127,17 @@ fn heal_bytecode(
         let told = |done| (options.progress)(ImageProgress::Compiling { done: done as u64, of });
         told(0);
         let compiled = compiler.compile(&sources, &told);
-        for (UnfitModule { id, was, text, .. }, compiled) in unfit.into_iter().zip(compiled) {
+        for (module, compiled) in unfit.into_iter().zip(compiled) {
+            let is_mended = |pyc: &[u8]| module.is_mended_by(pyc, tree, &python);
+            let compiled = compiled.map(|pyc| is_mended(&pyc).then_some(pyc));
+            let UnfitModule { id, was, text } = module;
             let path = tree.source(id);
             match compiled {
-                Ok(pyc) if is_unchecked(&pyc) && pyc.starts_with(&python.magic) => {
+                Ok(Some(pyc)) => {
                     bytecode::put(tree, id, &python.tag, pyc.into());
                     healed.bytecode.push(HealedModule { path, was, python: python.tag.clone() });
                 }
-                Ok(_) => {
+                Ok(None) => {
                     let why = "its Python answered with something else than bytecode".to_owned();
                     healed.as_it_was.push(UnhealedFile { path, why });
                 }
@@ -153,6 +155,13 @@ fn compilers(places: &ModulePlaces, healed: &mut Healed) -> Vec<(Compiler, bool)
     let mut compilers: Vec<(Compiler, bool)> = Vec::new();
     for (number, file) in places.interpreters.iter().enumerate() {
         let searches = number < places.ran || places.ran == 0;
+        if number >= places.ran && !is_trusted(file) {
+            let why = "another user's program is not run unasked; build the image with a command \
+                       that runs it"
+                .to_owned();
+            healed.as_it_was.push(UnhealedFile { path: file.clone(), why });
+            continue;
+        }
         match Compiler::start(file) {
             Ok(new) => add(&mut compilers, new, searches),
             Err(why) => healed.as_it_was.push(UnhealedFile { path: file.clone(), why }),

@@ -43,6 +43,8 @@ pub(super) struct Source {
     /// Where it is when the image is used.
     pub name: PathBuf,
     pub text: Arc<[u8]>,
+    /// Its time in the image, in seconds.
+    pub mtime: u32,
 }
 
 impl Compiler {
@@ -146,6 +148,19 @@ impl Interpreter {
     }
 }
 
+/// Whether only root or this user can have written a file: nobody else's program is run unasked.
+pub(super) fn is_trusted(file: &Path) -> bool {
+    const OTHERS_WRITE: u32 = 0o002;
+    let user = rustix::process::geteuid().as_raw();
+    let places = [Some(file), file.parent()].into_iter().flatten();
+    let mut places = places.map(Path::metadata);
+    // As root it runs as its owner.
+    user == 0
+        || places.all(|place| {
+            place.is_ok_and(|it| [0, user].contains(&it.uid()) && it.mode() & OTHERS_WRITE == 0)
+        })
+}
+
 /// Whoever owns a file, or the directory that it is in, unless both are root's.
 fn owner(file: &Path) -> Option<(u32, u32)> {
     let places = [Some(file), file.parent()].into_iter().flatten();
@@ -159,6 +174,7 @@ fn hand(to: &mut impl Write, source: &Source) -> io::Result<()> {
     let length = |bytes: &[u8]| u32::try_from(bytes.len()).map_err(io::Error::other);
     to.write_all(&length(name)?.to_le_bytes())?;
     to.write_all(&length(&source.text)?.to_le_bytes())?;
+    to.write_all(&source.mtime.to_le_bytes())?;
     to.write_all(name)?;
     to.write_all(&source.text)
 }

@@ -7,10 +7,6 @@ use std::ops::ControlFlow;
 use image_format::squash::{ListingPosition, NodeKind, SquashEntry, SquashNode};
 
 use super::layer::ImageLayer;
-use crate::heal::is_unchecked;
-
-/// Bytes by which bytecode is known as unchecked.
-const HEAD: usize = 32;
 
 /// Of a directory's `__pycache__`, the names of what was compiled into it; none where the entry
 /// is another, or nothing was.
@@ -41,10 +37,5 @@ fn was_compiled(layer: &ImageLayer, directory: SquashNode, file: &SquashEntry) -
     let source = [&file.name[..end], b".py"].concat();
     let Ok(Some(source)) = image.lookup(directory, &source) else { return false };
     let times = image.attributes(source).and_then(|it| Ok((it, image.attributes(file.node)?)));
-    let mut head = [0; HEAD];
     times.is_ok_and(|(source, bytecode)| source.mtime == bytecode.mtime)
-        && image
-            .open(file.node)
-            .and_then(|content| image.read_at(&content, 0, &mut head))
-            .is_ok_and(|length| is_unchecked(&head[..length]))
 }
