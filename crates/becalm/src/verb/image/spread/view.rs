@@ -15,6 +15,7 @@ use super::brought::{NodeWithout, Nodes};
 /// What was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[expect(clippy::enum_variant_names, reason = "as the verb is called, so is what it does")]
 pub enum Spread {
     /// It was brought to the nodes.
     Spread,
