@@ -290,3 +290,23 @@ fn a_healed_image_is_as_fresh_as_its_sources() {
         assert!(imaged.refused(As::User, &["--check", check]).contains("missing.py"), "{check}");
     }
 }
+
+#[test]
+fn a_source_that_is_edited_in_a_layer_over_a_healed_image_is_compiled_anew() {
+    let (scene, _) = scene_for_a_user(&[]);
+    let directory = scene.subdirectory("env");
+    let site = environment(Path::new(&directory));
+    let image = scene.at("image.sqsh");
+    answer(&build(Path::new("/"), &["--json", "-o", &image, &directory]));
+    let changes = scene.subdirectory("changes");
+    let _ = std::os::unix::fs::chown(&changes, Some(65534), Some(65534));
+    let imaged = Imaged { scene, directory, image };
+    let value = format!("{PYTHON} -B -c 'import pkg.missing; print(pkg.missing.VALUE)'");
+    let site = site.display();
+    let script = format!(
+        "cd '{site}' && {value} && echo \"VALUE = 'edited there'\" >pkg/missing.py && {value}"
+    );
+    let said = imaged.said(As::User, &["--overlay", &changes], &script);
+    assert_eq!(said, "never compiled\nedited there\n");
+    imaged.all_gone();
+}

@@ -295,3 +295,22 @@ fn a_live_rank_does_not_join_a_mount_from_before_an_upgrade() {
         env.all_gone();
     }
 }
+
+#[test]
+fn what_was_edited_is_served_as_it_is_now_though_its_holder_was_killed() {
+    let sources = Sources::new(LAYOUTS[0]);
+    let (_, edit) = CHANGES[0];
+    edit(&sources.module("", "unknown"));
+    let module = sources.module("", "unknown").display().to_string();
+    // Known to the kernel before, and read after.
+    let script = format!("stat '{module}' >/dev/null && echo ready && read line; cat '{module}'");
+    let image = &sources.image;
+    let mut rank = Live::start(&mut image.sh(As::User, &[], &script));
+    assert_eq!(rank.line(), "ready\n");
+    for holder in image.holders() {
+        assert!(Command::new("kill").args(["-9", &holder.to_string()]).status().unwrap().success());
+    }
+    let said = rank.end();
+    assert_eq!(said.out(), fs::read_to_string(module).unwrap(), "{}", said.err());
+    image.all_gone();
+}
