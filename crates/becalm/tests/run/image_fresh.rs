@@ -306,7 +306,7 @@ fn what_was_edited_is_served_as_it_is_now_though_its_holder_was_killed() {
     let script = format!("stat '{module}' >/dev/null && echo ready && read line; cat '{module}'");
     let image = &sources.image;
     let mut rank = Live::start(&mut image.sh(As::User, &[], &script));
-    assert_eq!(rank.line(), "ready\n");
+    assert_eq!(rank.line(), "ready");
     for holder in image.holders() {
         assert!(Command::new("kill").args(["-9", &holder.to_string()]).status().unwrap().success());
     }
