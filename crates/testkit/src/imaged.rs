@@ -111,8 +111,13 @@ impl Imaged {
             As::Root | As::RootByFuse => vec![becalm()],
         };
         line.extend(["run", "--image", &self.image]);
-        if who == As::RootByFuse {
-            line.extend(["--by", "fuse"]);
+        let by = match who {
+            As::User => None,
+            As::Root => Some("kernel"),
+            As::RootByFuse => Some("fuse"),
+        };
+        if let Some(by) = by.filter(|_| !options.contains(&"--by")) {
+            line.extend(["--by", by]);
         }
         line.extend(options);
         line.push("--");

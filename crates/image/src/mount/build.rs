@@ -261,15 +261,22 @@ impl Build<'_> {
         done.map_err(|error| self.why_no_overlay(error))
     }
 
+    /// Whether the kernel is to mount the images. It would read all from the image's own file, and ask
+    /// nobody whether what is looked up is as it was.
+    fn is_for_kernel(&self) -> bool {
+        let layers = &self.plan.layers;
+        match self.plan.wanted.by {
+            Some(by) => by == MountMethod::Kernel,
+            None if !fresh::door_to_fuse_is_there() => true,
+            None => layers.iter().all(|layer| layer.hot.is_none() && layer.untraced().is_none()),
+        }
+    }
+
     /// The squashfs images, the lowest first, each at the same place, and the devices of those
     /// that the holder is to serve.
     fn images(&mut self, stage: &Path) -> Result<(Vec<PathHandle>, Vec<OwnedFd>), MountError> {
         let (mut places, mut devices) = (Vec::new(), Vec::new());
-        let mut by_kernel = self.means == NamespaceKind::Privileged
-            && fresh::may_be_mounted_by_kernel(self.plan.wanted)
-            // The kernel would read all from the image's own file.
-            && (self.plan.wanted.by.is_some()
-                || self.plan.layers.iter().all(|layer| layer.hot.is_none()));
+        let mut by_kernel = self.means == NamespaceKind::Privileged && self.is_for_kernel();
         for image in &self.plan.layers {
             if by_kernel {
                 let mounted = Loopback::attach(&image.file, image.offset, image.size, true)

@@ -45,18 +45,20 @@ pub(crate) enum UntracedLook {
 }
 
 impl UntracedLook {
-    /// By what an image will be mounted by.
+    /// By what an image will be mounted by: where the kernel does that, nobody sees which names are
+    /// looked up.
     pub fn of(wanted: &MountRequest) -> UntracedLook {
-        match may_be_mounted_by_kernel(wanted) {
-            true => UntracedLook::Before,
-            false => UntracedLook::AtLookup,
+        match wanted.by {
+            Some(MountMethod::Kernel) => UntracedLook::Before,
+            None if !door_to_fuse_is_there() => UntracedLook::Before,
+            _ => UntracedLook::AtLookup,
         }
     }
 }
 
-/// Whether the kernel's squashfs is tried: nobody sees then which names are looked up.
-pub(super) fn may_be_mounted_by_kernel(wanted: &MountRequest) -> bool {
-    wanted.by != Some(MountMethod::Fuse) && rustix::process::geteuid().is_root()
+/// Whether becalm can serve an image here.
+pub(super) fn door_to_fuse_is_there() -> bool {
+    Path::new("/dev/fuse").exists()
 }
 
 /// Compares the image with its sources, where they are there.
@@ -92,7 +94,7 @@ pub(crate) fn changes(
         return Ok(found);
     }
     let mut look =
-        QuickLook { layer, untraced, checks: Vec::new(), later: UntracedFiles::default() };
+        QuickLook { layer, untraced, checks: Vec::new(), later: UntracedFiles::default(), left: 0 };
     for (path, inner) in paths.iter().filter(|(path, _)| path.exists()) {
         let Some(node) = layer.find(inner) else { continue };
         match plan.wanted.freshness {
@@ -105,7 +107,7 @@ pub(crate) fn changes(
         }
     }
     found.add(&look.checks, &differences(layer, &look.checks));
-    if untraced == UntracedLook::AtLookup && plan.wanted.freshness == Freshness::Quick {
+    if look.left > 0 {
         layer.look_later(look.later);
     }
     Ok(found)
@@ -117,6 +119,8 @@ struct QuickLook<'a> {
     checks: Vec<SourceCheck>,
     /// What is for whoever serves the image to look at.
     later: UntracedFiles,
+    /// How many files that are.
+    left: u64,
 }
 
 impl QuickLook<'_> {
@@ -151,6 +155,8 @@ impl QuickLook<'_> {
                     {
                         self.later.known.insert(entry.node);
                         self.add(path(), entry.node);
+                    } else {
+                        self.left += 1;
                     }
                 }
                 // That it is another one changes the directory's time.
