@@ -83,8 +83,11 @@ fn files_that_are_anothers_are_bound_in_copies_or_by_who_owns_them() {
     assert_eq!(of("command"), [&*calmed, &*asked]);
     assert_eq!(of("actor"), ["you", "root"]);
     assert_eq!(steps[0]["change"]["kind"], "show_bound_copies");
-    let ops = |when: &str| steps[0]["predicted"][when]["metadata_ops"].as_u64().unwrap();
-    assert!(ops("after") * 3 < ops("before"), "{steps:#?}");
+    let predicted = |when: &str, what: &str| steps[0]["predicted"][when][what].as_u64().unwrap();
+    let ops = |when: &str| predicted(when, "metadata_ops");
+    // How many subdirectories glibc tries of each directory depends on the processor.
+    assert!(ops("after") * 2 < ops("before"), "{steps:#?}");
+    assert!(predicted("after", "enoent") * 100 < predicted("before", "enoent"), "{steps:#?}");
 
     // What is printed is pasted, and does what was predicted.
     let path = format!("PATH={}:/usr/bin:/bin", scene.directory().display());
