@@ -8,6 +8,13 @@ use std::io;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+/// A launcher has so many seconds,
+const LIMIT: u64 = 60;
+/// and one more for each so many bytes.
+const SLOWEST: u64 = 2 << 20;
+/// timeout(1)'s status where it ended its command.
+const ENDED: i32 = 124;
+
 /// What brings it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BroadcastMeans {
@@ -55,7 +62,11 @@ impl BroadcastMeans {
     /// # Errors
     /// Where it cannot be started.
     pub fn on_each_node(self, words: &[OsString], input: Option<File>) -> io::Result<Output> {
-        let mut command = Command::new(self.name());
+        let bytes = input.as_ref().and_then(|input| input.metadata().ok()).map_or(0, |it| it.len());
+        let limit = LIMIT + bytes / SLOWEST;
+        // coreutils' timeout(1): a launcher may wait for ever, and outlive whoever started it.
+        let mut command = Command::new("timeout");
+        command.args(["--foreground", "--kill-after=10", &limit.to_string(), self.name()]);
         match self {
             BroadcastMeans::Srun => {
                 let nodes = nodes().unwrap_or(1);
@@ -73,7 +84,14 @@ impl BroadcastMeans {
             }
         }
         command.args(words);
-        command.stdin(input.map_or_else(Stdio::null, Stdio::from)).output()
+        let said = command.stdin(input.map_or_else(Stdio::null, Stdio::from)).output()?;
+        match said.status.code() {
+            Some(ENDED) if said.stdout.is_empty() => {
+                let why = format!("{} was ended, as it took over {limit} s", self.name());
+                Err(io::Error::new(io::ErrorKind::TimedOut, why))
+            }
+            _ => Ok(said),
+        }
     }
 
     /// Copies a file of this node to a path on each node of the Slurm job, in place of what is

@@ -81,7 +81,8 @@ pub fn make(
     let hot = layers.first().and_then(|layer| layer.hot.clone());
     let source = HotFile { file: &opened, hot: hot.as_deref() };
     let whole = header.content() + header.bytes();
-    let (made, unfinished) = begin(&HotPlace::with_room(among, whole)?, &header.identity)?;
+    let (made, unfinished) =
+        begin(&HotPlace::with_room(among, whole, &header.identity)?, &header.identity)?;
     write(&header, &source, image, &made)?;
     let now = look()?;
     if identity(&now) != header.identity {
@@ -142,7 +143,8 @@ pub fn receive(from: &mut dyn Read, among: &[HotPlace]) -> Result<UnnamedHotPart
             let _ = remove_file(old);
         }
     }
-    let (made, unfinished) = begin(&HotPlace::with_room(among, begun.whole)?, &begun.identity)?;
+    let (made, unfinished) =
+        begin(&HotPlace::with_room(among, begun.whole, &begun.identity)?, &begun.identity)?;
     let wrong = |error| file(made.path(), "write")(error);
     let mut out = made.as_file();
     out.write_all(&begun.start).map_err(wrong)?;

@@ -67,17 +67,33 @@ impl HotPlace {
         }
     }
 
-    /// The first of these with so much room.
-    pub(super) fn with_room(among: &[HotPlace], needed: u64) -> Result<PathBuf, HotPartError> {
+    /// The first of these with so much room, in which nobody else has the name of this job's hot part.
+    pub(super) fn with_room(
+        among: &[HotPlace],
+        needed: u64,
+        identity: &str,
+    ) -> Result<PathBuf, HotPartError> {
         let mut why = Vec::new();
         for place in among {
             let directory = place.directory();
-            match has_room(&directory, needed) {
+            let is_free = is_free(&directory.join(name(identity)));
+            match is_free.and_then(|()| has_room(&directory, needed)) {
                 Ok(()) => return Ok(directory),
                 Err(no) => why.push(format!("{} {no}", directory.display())),
             }
         }
         Err(HotPartError::NoRoom { needed, why: why.join("; ") })
+    }
+}
+
+/// In a directory of all, only its owner can replace a file.
+fn is_free(path: &Path) -> Result<(), String> {
+    match fs::symlink_metadata(path) {
+        Ok(there) if there.uid() != user() && user() != 0 => {
+            let name = path.file_name().unwrap_or_default().display();
+            Err(format!("has a {name} of another user ({})", there.uid()))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -195,8 +211,10 @@ pub(crate) fn find(image: &Metadata) -> (Option<HotPart>, Option<String>) {
 fn candidates(identity: &str) -> Vec<PathBuf> {
     let shm = HotPlace::Shm.directory();
     let prefix = prefix(identity);
-    let mut paths: Vec<PathBuf> =
-        own(&shm).filter(|name| name.starts_with(&prefix)).map(|name| shm.join(name)).collect();
+    let mut paths: Vec<PathBuf> = own(&shm)
+        .filter(|name| name.starts_with(&prefix) && !name.contains(UNFINISHED))
+        .map(|name| shm.join(name))
+        .collect();
     // To list a directory of many users costs more than to ask for one name.
     let other = HotPlace::Tmpdir.directory();
     if !is_shared(&other) {

@@ -46,6 +46,9 @@ pub struct SpreadOutcome {
     /// The image's file, as it was given; `-` where a hot part came through standard input, none
     /// where it was removed.
     image: Option<String>,
+    /// The same, as it is to be typed.
+    #[serde(skip)]
+    typed: Option<String>,
     /// Bytes of that file.
     image_bytes: u64,
     /// Bytes of it that a start reads, and that are in the hot part.
@@ -73,6 +76,7 @@ impl SpreadOutcome {
         let mut outcome = SpreadOutcome {
             did,
             image: Some(shown_name(image)),
+            typed: Some(quoted_path(image)),
             image_bytes: part.image_bytes(),
             bytes: part.bytes(),
             digest: Some(part.digest().to_owned()),
@@ -90,6 +94,7 @@ impl SpreadOutcome {
             schema: "becalm.image.spread/1",
             did: Spread::Removed,
             image: None,
+            typed: None,
             image_bytes: 0,
             bytes: 0,
             digest: None,
@@ -161,9 +166,15 @@ impl SpreadOutcome {
             .map(|it| format!("- {} is without: {}\n", plain(&it.node), plain(&it.why)));
         let lines: String = failed.chain(without).collect();
         let gap = if lines.is_empty() { "" } else { "\n" };
-        let next = match (self.did, &self.image) {
+        let next = match (self.did, &self.typed) {
             (Spread::Spread | Spread::There, Some(image)) => {
-                let next = format!("srun becalm run --image {} -- CMD", quoted_path(image));
+                let launcher = match self.by {
+                    Some("here") => "",
+                    Some("mpirun") => "mpirun ",
+                    _ if std::env::var_os("SLURM_JOB_ID").is_none() => "",
+                    _ => "srun ",
+                };
+                let next = format!("{launcher}becalm run --image {image} -- CMD");
                 format!("\n{}", style::next(&next))
             }
             _ => String::new(),
