@@ -116,7 +116,8 @@ impl Imaged {
             As::Root => Some("kernel"),
             As::RootByFuse => Some("fuse"),
         };
-        if let Some(by) = by.filter(|_| !options.contains(&"--by")) {
+        let says_itself = |option: &&str| *option == "--by" || option.starts_with("--stage");
+        if let Some(by) = by.filter(|_| !options.iter().any(says_itself)) {
             line.extend(["--by", by]);
         }
         line.extend(options);
