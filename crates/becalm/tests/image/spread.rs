@@ -298,7 +298,18 @@ fn an_ordinary_users_hot_part_is_his_alone_and_nobody_elses_is_read() {
         "{}",
         ran.err()
     );
+    // Spread again, it goes where nobody else has its name.
+    let again = user(&["image", "spread", "--json", &env.image]);
+    assert_eq!(again.code(), 0, "{}", again.err());
+    let again = user(&["image", "spread", "--json", &env.image]);
+    let again: Value = serde_json::from_slice(&again.stdout).unwrap();
+    let elsewhere = again["file"].as_str().unwrap();
+    assert!(elsewhere != file && run_image().err().contains(elsewhere), "{again}");
     chown(file, Some(uid), None).unwrap();
+    // What is noted beside it is none itself.
+    fs::remove_file(file).unwrap();
+    fs::remove_file(elsewhere).unwrap();
+    assert!(!run_image().err().contains("hot part ("), "{}", run_image().err());
     assert_eq!(user(&["image", "spread", "--remove"]).code(), 0);
     assert!(!fs::exists(file).unwrap());
 }
