@@ -12,8 +12,8 @@ use std::process::{Command, Output, Stdio};
 const LIMIT: u64 = 60;
 /// and one more for each so many bytes.
 const SLOWEST: u64 = 2 << 20;
-/// timeout(1)'s status where it ended its command.
-const ENDED: i32 = 124;
+/// timeout(1)'s statuses where it ended its command, and where that took SIGKILL.
+const ENDED: [i32; 2] = [124, 137];
 
 /// What brings it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +86,7 @@ impl BroadcastMeans {
         command.args(words);
         let said = command.stdin(input.map_or_else(Stdio::null, Stdio::from)).output()?;
         match said.status.code() {
-            Some(ENDED) if said.stdout.is_empty() => {
+            Some(status) if ENDED.contains(&status) && said.stdout.is_empty() => {
                 let why = format!("{} was ended, as it took over {limit} s", self.name());
                 Err(io::Error::new(io::ErrorKind::TimedOut, why))
             }
