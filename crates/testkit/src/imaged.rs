@@ -45,7 +45,7 @@ impl Imaged {
         Imaged::of("an env, été:é", |directory| {
             fs::create_dir_all(directory.join("sub/empty")).unwrap();
             fs::write(directory.join("sub/a file, with é"), "content").unwrap();
-            fs::write(directory.join("tool"), "#!/bin/sh\necho \"$0\"\n").unwrap();
+            crate::write_program(directory.join("tool"), "#!/bin/sh\necho \"$0\"\n");
             let tool = directory.join("tool");
             let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
             fs::set_permissions(tool, mode).unwrap();

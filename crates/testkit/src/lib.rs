@@ -11,6 +11,7 @@ pub mod installed;
 pub mod live;
 pub mod made;
 pub mod memory;
+mod programs;
 pub mod ranked;
 pub mod rehearsal;
 pub mod scene;
@@ -24,6 +25,7 @@ pub mod user;
 
 pub use both::both;
 pub use live::{Live, Ran, run};
+pub use programs::{copy_program, write_program};
 pub use scene::{Backend, Scene};
 pub use stats::Random;
 pub use trap::{trap, trap_with};

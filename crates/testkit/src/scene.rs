@@ -10,6 +10,8 @@ use std::sync::LazyLock;
 use recording::Recording;
 use tempfile::TempDir;
 
+use crate::write_program;
+
 /// The program under test: cargo builds it for the tests of `becalm`, and puts it beside them; or the
 /// one that the environment names, such as that which is installed.
 pub fn becalm() -> &'static str {
@@ -126,7 +128,10 @@ impl Scene {
     /// Writes a file of that mode, and gives its path.
     pub fn file(&self, name: &str, bytes: impl AsRef<[u8]>, mode: u32) -> String {
         let path = self.at(name);
-        fs::write(&path, bytes).unwrap();
+        match mode & 0o111 {
+            0 => fs::write(&path, bytes).unwrap(),
+            _ => write_program(&path, bytes),
+        }
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
         path
     }

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::imaged::{As, Imaged};
 use super::live::{Ran, run, wait_until};
+use super::programs::{copy_program, write_program};
 use super::user::{as_a_user, is_root};
 
 /// A user namespace in which none can be made, and nothing mounted.
@@ -100,11 +101,11 @@ fn fill(directory: &Path) {
     fs::write(directory.join("lib/a directory, é/file"), "content").unwrap();
     fs::hard_link(directory.join("lib/a directory, é/file"), directory.join("lib/other name"))
         .unwrap();
-    fs::copy("/bin/echo", directory.join("bin/own-echo")).unwrap();
+    copy_program("/bin/echo", directory.join("bin/own-echo"));
     let own = directory.join("bin/own-echo").display().to_string();
     let long = format!("#!/bin/sh\n'''exec' \"{own}\" \"$0\" \"$@\"\n' '''\n");
     for (name, text) in [("tool", "#!/bin/sh\necho \"$0 $*\"\n"), ("piplike", &long)] {
-        fs::write(directory.join("bin").join(name), text).unwrap();
+        write_program(directory.join("bin").join(name), text);
         let mode = PermissionsExt::from_mode(0o755);
         fs::set_permissions(directory.join("bin").join(name), mode).unwrap();
     }

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::Scene;
+use super::programs::copy_program;
 use super::scene::{becalm, running};
 
 const NOBODY: u32 = 65534;
@@ -29,11 +30,11 @@ pub fn scene_for_a_user(programs: &[&str]) -> (Scene, Vec<String>) {
     let scene = Scene::new();
     let _ = chown(scene.directory(), Some(NOBODY), Some(NOBODY));
     let own = scene.at("becalm");
-    fs::hard_link(becalm(), &own).or_else(|_| fs::copy(becalm(), &own).map(drop)).unwrap();
+    fs::hard_link(becalm(), &own).unwrap_or_else(|_| copy_program(becalm(), &own));
     let copy = |program: &&str| {
         let name = Path::new(program).file_name().unwrap().to_str().unwrap();
         let copy = scene.at(name);
-        fs::copy(program, &copy).unwrap();
+        copy_program(program, &copy);
         copy
     };
     let copies = programs.iter().map(copy).collect();

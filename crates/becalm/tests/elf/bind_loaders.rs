@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use testkit::bound::{Site, changed, loads, reason, says, shown, start};
-use testkit::run;
+use testkit::{copy_program, run};
 
 /// The files that a program of musl's loads, by its loader's own word, without links.
 fn loads_by_musl(app: &str) -> Vec<PathBuf> {
@@ -178,7 +178,7 @@ fn a_program_with_a_loader_and_libc_of_its_own_keeps_them() {
         let own = site.at("glibc/lib");
         fs::create_dir_all(&own).unwrap();
         let loader = format!("{own}/ld-linux-x86-64.so.2");
-        fs::copy("/lib64/ld-linux-x86-64.so.2", &loader).unwrap();
+        copy_program("/lib64/ld-linux-x86-64.so.2", &loader);
         fs::copy("/lib/x86_64-linux-gnu/libc.so.6", format!("{own}/libc.so.6")).unwrap();
         let x = site.part("x", "x", &[]);
         let list = site.rpath(&["n", "m", "x/lib", "glibc/lib"]);

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::BECALM;
-use testkit::{Ran, Scene, run};
+use testkit::{Ran, Scene, copy_program, run};
 
 /// Who may not write what root has made.
 pub const NOBODY: u32 = 65534;
@@ -29,7 +29,7 @@ impl Story {
         let scene = Scene::new();
         fs::set_permissions(scene.directory(), fs::Permissions::from_mode(0o755)).unwrap();
         fs::create_dir(scene.at("bin")).unwrap();
-        fs::copy(BECALM, scene.at("bin/becalm")).unwrap();
+        copy_program(BECALM, scene.at("bin/becalm"));
         let command = make(&scene);
         for directory in ["work", "home"] {
             fs::create_dir(scene.at(directory)).unwrap();

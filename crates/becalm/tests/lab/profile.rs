@@ -10,9 +10,9 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use serde_json::Value;
-use testkit::Scene;
 use testkit::live::{Ran, run};
 use testkit::user::is_root;
+use testkit::{Scene, copy_program};
 
 const NOBODY: u32 = 65534;
 const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
@@ -111,7 +111,7 @@ impl ProfiledPrograms {
     /// As an ordinary user, whom the program has to be readable for.
     fn as_user(&self, arguments: &[&str]) -> Command {
         let becalm = self.path().join("becalm");
-        fs::copy(BECALM, &becalm).unwrap();
+        copy_program(BECALM, &becalm);
         let mut command = Command::new(becalm);
         command
             .args(["lab", "profile"])

@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::BECALM;
 use serde_json::Value;
 use testkit::user::{as_a_user, is_root};
-use testkit::{Ran, Scene, run};
+use testkit::{Ran, Scene, copy_program, run};
 
 fn audit(words: &[&str]) -> Ran {
     let words = [&["modules", "audit"], words].concat();
@@ -136,7 +136,7 @@ fn an_ordinary_user_audits_as_himself_and_as_nobody_else() {
     let scene = Scene::new();
     module(scene.at("m/a/1"));
     let becalm = scene.at("becalm");
-    fs::copy(BECALM, &becalm).unwrap();
+    copy_program(BECALM, &becalm);
     let mine = run(&mut as_a_user(&[&becalm, "modules", "audit", "--json", &scene.at("m")]));
     assert_eq!((mine.code(), mine.err().as_str()), (0, ""));
     assert!(json(&mine)["costs"][0]["measured"]["everywhere"].as_u64().unwrap() > 100);

@@ -4,6 +4,8 @@
 use std::fs;
 use std::process::{Command, Output};
 
+use testkit::copy_program;
+
 use crate::BECALM;
 use crate::scene::{Modulepath, Modules, both};
 
@@ -185,7 +187,7 @@ fn without_the_program_modules_answers() {
         let [modules, _] = &both();
         let scene = Modulepath::new();
         let becalm = scene.at("becal'm here");
-        fs::copy(BECALM, &becalm).unwrap();
+        copy_program(BECALM, &becalm);
         let quoted = match shell.name {
             "fish" => format!("'{}'", becalm.display().to_string().replace('\'', "\\'")),
             _ => format!("'{}'", becalm.display().to_string().replace('\'', "'\\''")),

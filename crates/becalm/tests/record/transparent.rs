@@ -14,7 +14,7 @@ use testkit::live::run_with_input;
 use testkit::scene::running;
 use testkit::terminal::Terminal;
 use testkit::user::is_root;
-use testkit::{both, run, trap};
+use testkit::{both, copy_program, run, trap};
 
 #[test]
 fn every_byte_passes_both_ways() {
@@ -357,7 +357,7 @@ fn a_setuid_program_run_by_root_changes_its_user() {
     }
     let scene = BACKEND.scene();
     let program = scene.at("identity");
-    std::fs::copy(trap("identity"), &program).unwrap();
+    copy_program(trap("identity"), &program);
     std::os::unix::fs::chown(&program, Some(65534), Some(65534)).unwrap();
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o6755);
     std::fs::set_permissions(&program, mode).unwrap();

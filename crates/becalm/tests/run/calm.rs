@@ -11,7 +11,7 @@ use testkit::bound::Site;
 use testkit::imaged::Imaged;
 use testkit::staged::NOWHERE;
 use testkit::user::{as_a_user, is_root, scene_for_a_user};
-use testkit::{Live, Ran, Scene, run};
+use testkit::{Live, Ran, Scene, copy_program, run, write_program};
 
 use crate::BECALM;
 
@@ -41,7 +41,7 @@ impl Calmed {
         fs::rename(&kept, &tree).unwrap();
         // What tells where it is: a script in the tree, readlink among the copies.
         scene.file("tree/tool", "#!/bin/sh\necho original\n", 0o755);
-        fs::copy("/usr/bin/readlink", scene.at("my $p/app.calm.d/tool")).unwrap();
+        copy_program("/usr/bin/readlink", scene.at("my $p/app.calm.d/tool"));
         let calmed = Calmed { site, program };
         calmed.write(&calmed.calm());
         calmed
@@ -209,7 +209,7 @@ fn what_has_changed_is_refused_with_what_to_do_and_never_answered_from_the_copy(
         .set_modified(std::time::SystemTime::UNIX_EPOCH)
         .unwrap();
     assert_eq!(run(&mut calmed.run(false, &words)).code(), 0);
-    fs::write(&tool, "#!/bin/sh\necho upgrade!\n").unwrap();
+    write_program(&tool, "#!/bin/sh\necho upgrade!\n");
     for root in users() {
         let why = calmed.refused(*root, &words);
         assert!(why.contains(&format!("{tool} has changed")), "{why}");

@@ -24,7 +24,7 @@ impl Scripted {
         let scene = Scene::new();
         let directory = scene.subdirectory("it's \"$HOME\" [x] {y");
         let program = format!("{directory}/my-app");
-        fs::write(&program, "#!/bin/sh\nprintf '<%s>' \"$CALM\" \"$@\"\necho\n").unwrap();
+        testkit::write_program(&program, "#!/bin/sh\nprintf '<%s>' \"$CALM\" \"$@\"\necho\n");
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         fs::set_permissions(&program, mode).unwrap();
         let calm = CalmFile {

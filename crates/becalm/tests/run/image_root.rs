@@ -7,7 +7,7 @@ use std::process::Command;
 
 use image_format::sif::{Arch, Filesystem, Partition, Role, SifPart};
 use testkit::imaged::{As, Imaged, ways};
-use testkit::{Live, run};
+use testkit::{Live, copy_program, run};
 
 /// A root with a shell, its libraries and a few programs, and no directory for /tmp or a home.
 fn root() -> Imaged {
@@ -40,7 +40,7 @@ fn copy(root: &Path, program: &str) {
     for path in [program].into_iter().chain(libraries) {
         let to = root.join(path.trim_start_matches('/'));
         fs::create_dir_all(to.parent().unwrap()).unwrap();
-        fs::copy(path, to).unwrap();
+        copy_program(path, to);
     }
 }
 

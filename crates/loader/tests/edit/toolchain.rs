@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -60,14 +61,10 @@ pub fn names(needed: NeededEdit) -> EditRequest {
     EditRequest { needed, search: SearchPathEdit::Keep }
 }
 
-/// Writes a program. The last hand on it is another process's: a file that this one has open
-/// for writing, a child that another test forks at that moment has open, too, and then nobody
-/// can run it (ETXTBSY).
+/// Writes a program.
 pub fn install(path: &Path, bytes: &[u8]) {
-    let beside = path.with_extension("bytes");
-    fs::write(&beside, bytes).unwrap();
-    tool("install", &["-m", "755", beside.to_str().unwrap(), path.to_str().unwrap()]);
-    fs::remove_file(beside).unwrap();
+    testkit::write_program(path, bytes);
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 /// Runs a program for at most ten seconds; what it says and how it ends. The variables are for

@@ -9,6 +9,5 @@ mod journal;
 mod kept;
 mod kill;
 mod moments;
-mod running;
 mod scene;
 mod undo;

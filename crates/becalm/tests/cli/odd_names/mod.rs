@@ -59,9 +59,8 @@ fn no_verb_answers_with_a_raw_control_character_or_a_name_that_is_lost() {
     let directory = at(&scene, ODD);
     fs::create_dir(&directory).unwrap();
     let script = directory.join(OsStr::from_bytes(&[ODD, b".sh"].concat()));
-    fs::write(&script, "#!/bin/bash\nfor i in {1..60}; do /bin/true; done\n").unwrap();
-    let copied = Command::new("cp").args(["/usr/bin/true"]).arg(directory.join("t\u{9b}")).status();
-    assert!(copied.unwrap().success());
+    testkit::write_program(&script, "#!/bin/bash\nfor i in {1..60}; do /bin/true; done\n");
+    testkit::copy_program("/usr/bin/true", directory.join("t\u{9b}"));
     let inner = directory.join("in\n");
     fs::create_dir(&inner).unwrap();
     let made = Command::new("chmod").arg("-R").arg("755").arg(&directory).status();

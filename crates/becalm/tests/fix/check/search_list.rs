@@ -6,6 +6,8 @@ use super::*;
 use std::fs;
 use std::time::{Duration, SystemTime};
 
+use testkit::copy_program;
+
 /// The directories of a list, of which only the last three have something.
 struct List {
     scene: Scene,
@@ -291,7 +293,7 @@ fn a_directory_that_this_user_may_not_read_is_left_out_and_told_of() {
     let home = list.scene.subdirectory("home");
     std::os::unix::fs::chown(&home, Some(65534), Some(65534)).unwrap();
     let becalm = list.scene.at("becalm");
-    fs::hard_link(BECALM, &becalm).or_else(|_| fs::copy(BECALM, &becalm).map(drop)).unwrap();
+    fs::hard_link(BECALM, &becalm).unwrap_or_else(|_| copy_program(BECALM, &becalm));
     let fixed = || {
         let (path, at_home) = (format!("PERL5LIB={}", list.joined(":")), format!("HOME={home}"));
         let words = ["env", &path, &at_home, &becalm, "fix", "--json", "--", "perl", &program];

@@ -5,6 +5,8 @@ use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::Path;
 use std::process::Command;
 
+use testkit::copy_program;
+
 use super::{FORMS, assert_same};
 use crate::BECALM;
 use crate::scene::{Modulepath, Modules, both};
@@ -28,7 +30,7 @@ impl Shared {
     fn new() -> Shared {
         let scene = Modulepath::new();
         let becalm = scene.at("becalm");
-        fs::copy(BECALM, &becalm).unwrap();
+        copy_program(BECALM, &becalm);
         Shared { becalm: becalm.to_str().unwrap().to_owned(), scene }
     }
 

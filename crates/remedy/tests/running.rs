@@ -1,10 +1,15 @@
 //! Programs that run while they are patched. Alone in its process: what one thread has open to
 //! write cannot be executed, and another thread's child has it open, too, for a moment.
 
+#![allow(clippy::unwrap_used)] // A test program: what fails, fails the test.
+
+#[path = "all/scene/mod.rs"]
+mod scene;
+
 use std::fs;
 use std::process::{Command, Stdio};
 
-use crate::scene::*;
+use scene::*;
 
 #[test]
 fn a_program_that_runs_is_patched_and_keeps_running() {
