@@ -187,8 +187,12 @@ fn two_jobs_with_different_images_of_one_name_each_have_their_own() {
         assert!(hot == noise(letter) && read.is_empty(), "{read:?}");
     }
     // What one job removes is its own.
-    assert_eq!(one.spread(&["--remove"]).code(), 0);
+    let removed = one.spread(&["--remove"]);
+    assert!(removed.out().starts_with("removed from 1 node by"), "{}", removed.out());
     assert!(!fs::exists(&files[0]).unwrap() && fs::exists(&files[1]).unwrap());
+    let nothing = one.spread(&["--remove"]);
+    let said = "nothing to remove: this job has nothing on 1 node\n";
+    assert_eq!((nothing.code(), nothing.out().as_str()), (0, said));
 }
 
 #[test]
@@ -218,7 +222,8 @@ fn a_hot_part_goes_through_a_pipe_and_one_that_is_cut_leaves_nothing() {
     };
     let flipped = [&whole[..whole.len() - 5], b"other"].concat();
     let cut = &whole[..whole.len() / 2];
-    for wrong in [cut, &whole[..50], b"", &flipped, &noise(1)] {
+    let longer = [&whole[..], b"x"].concat();
+    for wrong in [cut, &whole[..50], b"", &flipped, &longer, &noise(1)] {
         let ran = receive(wrong);
         assert_eq!(ran.code(), 1, "{}", ran.out());
         assert!(ran.err().contains("is no whole hot part"), "{}", ran.err());
@@ -291,13 +296,11 @@ fn an_ordinary_users_hot_part_is_his_alone_and_nobody_elses_is_read() {
     // Under his name, and somebody else's.
     let uid = fs::metadata(file).unwrap().uid();
     chown(file, Some(0), Some(0)).unwrap();
-    fs::set_permissions(file, PermissionsExt::from_mode(0o644)).unwrap();
-    let ran = run_image();
-    assert!(
-        ran.stdout == noise(b'h') && ran.err().contains("others can write it"),
-        "{}",
-        ran.err()
-    );
+    for (mode, why) in [(0o644, "others can write it"), (0o600, "cannot open: Permission denied")] {
+        fs::set_permissions(file, PermissionsExt::from_mode(mode)).unwrap();
+        let ran = run_image();
+        assert!(ran.stdout == noise(b'h') && ran.err().contains(why), "{}", ran.err());
+    }
     // Spread again, it goes where nobody else has its name.
     let again = user(&["image", "spread", "--json", &env.image]);
     assert_eq!(again.code(), 0, "{}", again.err());

@@ -162,6 +162,10 @@ pub fn receive(from: &mut dyn Read, among: &[HotPlace]) -> Result<UnnamedHotPart
             Err(error) => return Err(file(stream(), "read")(error)),
         }
     }
+    // Whoever sends more sent something else as well.
+    if io::copy(&mut from.take(1), &mut io::sink()).map_err(file(stream(), "read"))? > 0 {
+        return Err(damaged("more follows than it says"));
+    }
     let received = finished(made, unfinished)?;
     received.part.check()?;
     Ok(received)

@@ -5,7 +5,7 @@
 //! left is removed by the next becalm of its user on that node.
 
 use std::fs::{self, Metadata, OpenOptions};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -201,7 +201,7 @@ pub(crate) fn find(image: &Metadata) -> (Option<HotPart>, Option<String>) {
             Ok(part) if part.is_of(image) => return (Some(part), None),
             Ok(_) => wrong = Some(format!("{}: is of another image", path.display())),
             // Not there, or removed meanwhile.
-            Err(HotPartError::File { .. }) => {}
+            Err(HotPartError::File { error, .. }) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => wrong = Some(error.to_string()),
         }
     }

@@ -26,6 +26,9 @@ pub struct NodeWithout {
 struct NodeAnswer {
     node: String,
     why: Option<String>,
+    /// How many files it removed.
+    #[serde(default)]
+    removed: u64,
 }
 
 /// The nodes that something was brought to.
@@ -33,17 +36,19 @@ pub struct Nodes {
     /// So many; none where nobody says.
     pub with: Option<u32>,
     pub without: Vec<NodeWithout>,
+    /// How many files they removed.
+    pub removed: u64,
 }
 
 impl Nodes {
     /// This one.
     pub fn one() -> Nodes {
-        Nodes { with: Some(1), without: Vec::new() }
+        Nodes { with: Some(1), without: Vec::new(), removed: 0 }
     }
 
     /// All of the job.
     pub fn of_job() -> Nodes {
-        Nodes { with: nodes(), without: Vec::new() }
+        Nodes { with: nodes(), without: Vec::new(), removed: 0 }
     }
 }
 
@@ -70,8 +75,9 @@ fn asked(means: BroadcastMeans, words: &[OsString], input: Option<File>) -> Resu
         let mut answers = serde_json::Deserializer::from_str(after).into_iter::<NodeAnswer>();
         answers.next()?.ok()
     });
-    let mut found = Nodes { with: Some(0), without: Vec::new() };
-    for NodeAnswer { node, why } in answers {
+    let mut found = Nodes { with: Some(0), without: Vec::new(), removed: 0 };
+    for NodeAnswer { node, why, removed } in answers {
+        found.removed += removed;
         match why {
             None => found.with = found.with.map(|with| with + 1),
             Some(why) => found.without.push(NodeWithout { node, why }),
@@ -101,11 +107,15 @@ pub fn tell(receive: bool, places: &[HotPlace]) -> Result<u8, Failure> {
             hot::remove_ended();
             hot::receive(&mut std::io::stdin().lock(), places)
                 .and_then(UnnamedHotPart::keep)
-                .map(drop)
+                .map(|_| 0)
         }
-        false => hot::remove_of_job().map(drop),
+        false => hot::remove_of_job(),
     };
-    let answer = NodeAnswer { node: node_name(), why: done.err().map(|why| why.to_string()) };
+    let (removed, why) = match done {
+        Ok(removed) => (removed, None),
+        Err(why) => (0, Some(why.to_string())),
+    };
+    let answer = NodeAnswer { node: node_name(), why, removed };
     // What is left of the stream nobody waits for; a launcher might, for its reader.
     if receive {
         let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());

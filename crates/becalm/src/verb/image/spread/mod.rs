@@ -256,7 +256,7 @@ fn removed(args: &ImageSpreadArgs) -> Result<SpreadOutcome, Failure> {
         }
     }
     // Here as well, where this node is none of the job's.
-    hot::remove_of_job()?;
+    outcome.removed(hot::remove_of_job()?);
     outcome.ended(begun);
     Ok(outcome)
 }

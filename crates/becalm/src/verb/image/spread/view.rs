@@ -61,6 +61,8 @@ pub struct SpreadOutcome {
     by: Option<&'static str>,
     /// How many nodes have it, or have it no more; none where nobody says.
     nodes: Option<u32>,
+    /// How many files were removed, of all nodes; 0 where nothing was there.
+    removed: u64,
     /// Nodes without it.
     without: Vec<NodeWithout>,
     /// What was tried before, and failed.
@@ -101,6 +103,7 @@ impl SpreadOutcome {
             file: None,
             by: None,
             nodes: None,
+            removed: 0,
             without: Vec::new(),
             failed: Vec::new(),
             seconds: 0.0,
@@ -117,6 +120,12 @@ impl SpreadOutcome {
         self.by = Some(by);
         self.nodes = nodes.with;
         self.without = nodes.without;
+        self.removed += nodes.removed;
+    }
+
+    /// Files were removed here.
+    pub fn removed(&mut self, files: u64) {
+        self.removed += files;
     }
 
     /// Something was tried in vain.
@@ -152,6 +161,9 @@ impl SpreadOutcome {
         let headline = match (self.did, self.by) {
             (Spread::There, _) => format!("{image}: {part} are on {nodes} already"),
             (Spread::Received, _) => format!("{part} are on this node, in {took}"),
+            (Spread::Removed, Some(_)) if self.removed == 0 => {
+                format!("nothing to remove: this job has nothing on {nodes}")
+            }
             (Spread::Removed, Some(by)) => format!("removed from {nodes} by {by} in {took}"),
             (Spread::Spread, Some(by)) => format!("{image}: {part} to {nodes} by {by} in {took}"),
             (Spread::Removed, None) => "not removed".to_owned(),
