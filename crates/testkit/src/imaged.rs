@@ -184,3 +184,9 @@ impl Imaged {
         panic!("a holder stays: {:?}", self.holders());
     }
 }
+
+/// A command as that rank of one srun.
+pub fn as_rank(command: &mut Command, rank: u32) -> &mut Command {
+    command.envs([("SLURM_JOB_ID", "4711"), ("SLURM_STEP_ID", "0")]);
+    command.env("SLURM_PROCID", rank.to_string())
+}

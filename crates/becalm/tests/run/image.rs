@@ -8,7 +8,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use crate::BECALM;
-use testkit::imaged::{As, Imaged, ways};
+use testkit::imaged::{As, Imaged, as_rank, ways};
 use testkit::user::is_root;
 use testkit::{Live, Scene, run};
 
@@ -86,7 +86,7 @@ fn a_later_rank_of_a_job_does_not_open_the_image() {
     let env = Imaged::new();
     for who in ways() {
         let mut first = env.sh(who, &[], "echo ready; read line");
-        let mut first = Live::start(first.env("SLURM_JOB_ID", "4711"));
+        let mut first = Live::start(as_rank(&mut first, 0));
         first.line();
         let log = env.scene.at("strace");
         let strace = ["strace", "-f", "-qq", "-e", "trace=open,openat,openat2", "-o", &log, "--"];
@@ -94,7 +94,7 @@ fn a_later_rank_of_a_job_does_not_open_the_image() {
         // As root: strace follows the rank into its user namespace.
         let mut traced = Command::new(strace[0]);
         traced.args(&strace[1..]).arg(later.get_program()).args(later.get_args());
-        traced.env("SLURM_JOB_ID", "4711");
+        as_rank(&mut traced, 1);
         assert_eq!(run(&mut traced).out(), "image\n", "{who:?}");
         let opened = fs::read_to_string(&log).unwrap();
         assert!(opened.contains("/where") && !opened.contains(&env.image), "{who:?} {opened}");

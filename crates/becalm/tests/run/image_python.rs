@@ -5,7 +5,7 @@ use std::os::unix::fs::chown;
 use std::process::Command;
 
 use crate::BECALM;
-use testkit::imaged::{As, Imaged, ways};
+use testkit::imaged::{As, Imaged, as_rank, ways};
 use testkit::user::{is_root, scene_for_a_user};
 use testkit::{Live, run};
 
@@ -151,23 +151,29 @@ fn a_command_that_starts_after_an_upgrade_does_not_join_a_mount_of_before() {
         return;
     }
     let env = Imaged::of("src", |directory| fs::write(directory.join("module.py"), "one").unwrap());
-    // One in a job, and one outside of any.
+    // A rank, a shell in a job, and one outside of any.
     let start = |line: &mut Command| {
         let mut first = Live::start(line);
         first.line();
         first
     };
     let line = || env.sh(As::RootByFuse, &[], "echo ready; read line");
-    let firsts = [start(line().env("SLURM_JOB_ID", "4711")), start(&mut line())];
+    let of_job = |line: &mut Command| start(line.env("SLURM_JOB_ID", "4712"));
+    let firsts = [start(as_rank(&mut line(), 0)), of_job(&mut line()), start(&mut line())];
     fs::write(format!("{}/module.py", env.directory), "two").unwrap();
-    let outside = run(&mut env.sh(As::RootByFuse, &[], "echo ran"));
-    assert!(outside.err().contains("is older than what"), "{}", outside.err());
+    let next = || env.sh(As::RootByFuse, &[], "echo ran");
+    // What may come after the edit by what its user has done: not the ranks that came with the first.
+    for later in [&mut next(), next().env("SLURM_JOB_ID", "4712"), as_rank(&mut next(), 0)] {
+        let ran = run(later);
+        assert!(ran.err().contains("is older than what"), "{}", ran.err());
+    }
+    assert_eq!(run(as_rank(&mut next(), 1)).out(), "ran\n");
     // A minute and more later: a process whose clock since the node's start is ahead.
     let later = |options: &[&str]| {
         let line = env.sh(As::RootByFuse, options, "echo ran");
         let mut command = Command::new("unshare");
         command.args(["--time", "--boottime", "100", "--"]).arg(line.get_program());
-        run(command.args(line.get_args()).env("SLURM_JOB_ID", "4711"))
+        run(as_rank(command.args(line.get_args()), 1))
     };
     assert!(later(&[]).err().contains("is older than what"));
     assert_eq!(later(&["--check", "no"]).out(), "ran\n");

@@ -107,12 +107,6 @@ pub(crate) const JOBS: [&str; 7] = [
     "PJM_JOBID",
 ];
 
-/// Whether this process is one of a job's, of which others may do the same at this moment.
-pub(crate) fn is_in_job() -> bool {
-    const RANKS: [&str; 3] = ["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"];
-    JOBS.iter().chain(&RANKS).any(|name| std::env::var_os(name).is_some())
-}
-
 /// What ends together: a holder must not end with another job while ranks of this one live.
 fn job() -> String {
     let of = |name: &&str| std::env::var(name).ok().map(|value| format!("{name}={value}"));

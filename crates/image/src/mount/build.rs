@@ -14,6 +14,7 @@ use super::door::{self, DoorMessage};
 use super::error::{self, MountError, no_means, system};
 use super::fresh::{self, UntracedLook};
 use super::holder::{self, HeldImage, Holder};
+use super::launched::RankOfLaunch;
 use super::live;
 use super::overlay::OverlayForm;
 use super::plan::{MountPlan, MountTarget};
@@ -40,6 +41,7 @@ pub(super) fn first(
         live: live.clone(),
         checked: plan.wanted.freshness,
         checked_at: holder::since_start(),
+        checked_by: RankOfLaunch::own(),
     };
     let line = start_holder(plan, door, &mark, &held)?;
     said(&line, plan)?;

@@ -17,7 +17,6 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use image_format::squash::{NodeKind, SquashEntry, SquashNode};
 
@@ -29,9 +28,6 @@ use super::plan::{MountPlan, MountTarget};
 use super::untraced::UntracedFiles;
 use super::wanted::{Freshness, MountMethod, MountRequest};
 
-/// For so long a comparison holds for ranks of its job that come later: they ask once a node.
-/// What comes still later may come after an upgrade.
-pub(crate) const HOLDS: Duration = Duration::from_secs(60);
 /// Where Python keeps bytecode.
 pub(super) const BYTECODE: &[u8] = b"__pycache__";
 

@@ -20,10 +20,9 @@ use rustix::process::{Pid, PidfdFlags};
 use sandbox::join::{NamespaceId, ProcessNamespaces};
 use serde::{Deserialize, Serialize};
 
-use super::asked::is_in_job;
 use super::door::{self, DoorMessage};
-use super::fresh;
 use super::guard::Guard;
+use super::launched::{HOLDS, RankOfLaunch};
 use super::layer::ImageLayer;
 use super::overlay::OpenedOverlay;
 use super::standby::{MountedSession, ServedSession};
@@ -71,14 +70,18 @@ pub(super) struct HeldImage {
     pub live: Vec<PathBuf>,
     /// How closely its sources were compared with it,
     pub checked: Freshness,
-    /// and when: seconds since the node was started.
+    /// when: seconds since the node was started,
     pub checked_at: u64,
+    /// and by which rank, if by one of many.
+    pub checked_by: Option<RankOfLaunch>,
 }
 
 impl HeldImage {
     /// Whether a rank that comes now has to compare for itself.
     pub fn is_too_old_for(&self, freshness: Freshness) -> bool {
-        let is_long_ago = !is_in_job() || since_start() > self.checked_at + fresh::HOLDS.as_secs();
+        let mut others = RankOfLaunch::own().into_iter().zip(&self.checked_by);
+        let is_by_another = others.any(|(own, other)| own.may_trust(other));
+        let is_long_ago = !is_by_another || since_start() > self.checked_at + HOLDS.as_secs();
         freshness > self.checked || (is_long_ago && freshness > Freshness::No)
     }
 }
@@ -245,7 +248,8 @@ impl Members {
             Some(DoorMessage { text, .. }) => {
                 if let Ok(compared) = serde_json::from_str(&text) {
                     let mut held = held();
-                    (held.checked, held.checked_at) = (compared, since_start());
+                    (held.checked, held.checked_by) = compared;
+                    held.checked_at = since_start();
                 }
                 door::send(stream, DONE, "", &[])
             }

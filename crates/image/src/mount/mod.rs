@@ -45,6 +45,7 @@ mod guard;
 mod handshake;
 mod healed;
 mod holder;
+pub(crate) mod launched;
 pub(crate) mod layer;
 mod live;
 mod overlay;
@@ -74,6 +75,7 @@ use asked::SharedMountRequest;
 use door::SocketState;
 use fresh::UntracedLook;
 use holder::HeldImage;
+use launched::RankOfLaunch;
 use plan::MountPlan;
 
 /// A holder that does not answer for so long is stopped, or stuck.
@@ -213,7 +215,8 @@ fn join(stream: &UnixStream, asked: &SharedMountRequest<'_>) -> Result<Joined, M
         if live::directories(&found, &plan.over()) != held.live {
             return Ok(Joined::Otherwise);
         }
-        compared = serde_json::to_string(&asked.wanted.freshness).unwrap_or_default();
+        let by = (asked.wanted.freshness, RankOfLaunch::own());
+        compared = serde_json::to_string(&by).unwrap_or_default();
     }
     ProcessNamespaces::received(mounts, descriptors.next()).enter()?;
     // If the holder was killed before, its guard has not seen this process.

@@ -131,11 +131,11 @@ fn find_or_make(
         if !is_current(lock.share().map_err(wrong("lock"))?, asked.wanted.freshness)? {
             continue;
         }
-        if let Some(about) = StagedTree::of(&directory) {
+        if let Some(mut about) = StagedTree::of(&directory) {
             let is_too_old = about.is_too_old_for(asked.wanted.freshness, &directory);
             if is_too_old {
                 fresh::check(&MountPlan::of(asked)?, UntracedLook::Before)?;
-                StagedTree::compared_now(&directory);
+                about.compared_now(&directory);
             }
             lock.keep().map_err(wrong("keep"))?;
             if !joined {
@@ -231,7 +231,14 @@ mod tests {
         });
         thread::sleep(PAUSE * 10);
         let (over, aliases, named) = (Vec::new(), Vec::new(), Named::default());
-        let about = StagedTree { over, aliases, checked: Freshness::Full, bytes: 0, named };
+        let about = StagedTree {
+            over,
+            aliases,
+            checked: Freshness::Full,
+            checked_by: None,
+            bytes: 0,
+            named,
+        };
         let directory = home.directory(&name);
         std::fs::create_dir(&directory).unwrap();
         std::fs::write(directory.join(tree::ABOUT), about.encode().unwrap()).unwrap();

@@ -5,7 +5,6 @@ use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::Path;
-use std::time::SystemTime;
 
 use recording::{seal, unseal};
 use serde::{Deserialize, Serialize};
@@ -17,7 +16,7 @@ use super::named::Named;
 use super::room::StageRoom;
 use super::{gone, named};
 use crate::extract::{ExtractList, ExtractRules, StandIn, unpack};
-use crate::mount::asked::is_in_job;
+use crate::mount::launched::{HOLDS, RankOfLaunch};
 use crate::mount::plan::{MountPlan, MountTarget};
 use crate::mount::{Freshness, fresh};
 
@@ -37,8 +36,10 @@ pub(super) struct StagedTree {
     pub over: Vec<Over>,
     /// Other names of them.
     pub aliases: Vec<Over>,
-    /// How closely its sources were compared with it.
+    /// How closely its sources were compared with it,
     pub checked: Freshness,
+    /// and by which rank, if by one of many.
+    pub checked_by: Option<RankOfLaunch>,
     /// Bytes of its files.
     pub bytes: u64,
     /// What in it names the paths that it stands for.
@@ -51,15 +52,25 @@ impl StagedTree {
     pub fn is_too_old_for(&self, freshness: Freshness, directory: &Path) -> bool {
         let at = fs::metadata(directory.join(ABOUT)).and_then(|about| about.modified());
         let age = at.ok().and_then(|at| at.elapsed().ok());
-        let is_long_ago = !is_in_job() || age.is_none_or(|age| age > fresh::HOLDS);
+        let mut others = RankOfLaunch::own().into_iter().zip(&self.checked_by);
+        let is_by_another = others.any(|(own, other)| own.may_trust(other));
+        let is_long_ago = !is_by_another || age.is_none_or(|age| age > HOLDS);
         freshness > self.checked || (is_long_ago && freshness > Freshness::No)
     }
 
-    /// A rank has compared it.
-    pub fn compared_now(directory: &Path) {
+    /// This process has compared it.
+    pub fn compared_now(&mut self, directory: &Path) {
+        self.checked_by = RankOfLaunch::own();
         // Otherwise the next one compares as well.
-        let about = fs::File::options().write(true).open(directory.join(ABOUT));
-        let _ = about.and_then(|about| about.set_modified(SystemTime::now()));
+        let _ = self.keep(directory);
+    }
+
+    /// Writes what is known of the tree beside it.
+    fn keep(&self, directory: &Path) -> io::Result<()> {
+        // Several may at a time.
+        let temporary = directory.join(format!("about.{}", std::process::id()));
+        fs::write(&temporary, self.encode()?)?;
+        fs::rename(&temporary, directory.join(ABOUT))
     }
 
     /// Of the tree in a directory, if it is complete, and what is known of it as it was written.
@@ -132,13 +143,9 @@ fn fill(
         over,
         aliases,
         checked: plan.wanted.freshness,
+        checked_by: RankOfLaunch::own(),
         bytes: list.bytes,
         named: named::count(&moved.tree, &list, &paths),
     };
-    let temporary = directory.join("about.new");
-    about
-        .encode()
-        .and_then(|text| fs::write(&temporary, text))
-        .and_then(|()| fs::rename(&temporary, directory.join(ABOUT)))
-        .map_err(error::file(directory, "write to"))
+    about.keep(directory).map_err(error::file(directory, "write to"))
 }
