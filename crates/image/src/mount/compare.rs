@@ -111,7 +111,10 @@ pub(super) fn difference(
         Ok(there) if layer.is_touched(&there) => {
             let is_same = match packed.kind {
                 NodeKind::Directory => has_same_names(layer, check),
-                NodeKind::File => has_same_content(layer, check),
+                NodeKind::File => match layer.bound(&check.path) {
+                    Some(bound) => bound.is_still_in(&check.path),
+                    None => has_same_content(layer, check),
+                },
                 _ => Ok(true),
             };
             match is_same {
