@@ -146,8 +146,16 @@ fn heal_bytecode(
         let of = sources.len() as u64;
         let told = |done| (options.progress)(ImageProgress::Compiling { done: done as u64, of });
         told(0);
-        let compiled = compiler.compile(&sources, &told);
-        for (module, compiled) in unfit.into_iter().zip(compiled) {
+        let (compiled, stopped) = compiler.compile(&sources, &told);
+        if let Some(why) = stopped {
+            healed.as_it_was.push(UnhealedFile { path: python.file.clone(), why });
+        }
+        let mut compiled = compiled.into_iter();
+        for module in unfit {
+            let Some(compiled) = compiled.next() else {
+                keeper.keep(tree, module.id, module.text);
+                continue;
+            };
             let is_mended = |pyc: &[u8]| module.is_mended_by(pyc, tree, &python);
             let compiled = compiled.map(|pyc| is_mended(&pyc).then_some(pyc));
             let UnfitModule { id, was, text } = module;
