@@ -11,11 +11,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::OutsideReference;
+use crate::heal::BoundSource;
 
 /// Before version and length.
 const MAGIC: &str = "becalm-image 1 ";
 /// No manifest is longer.
-const MOST: usize = 1 << 20;
+const MOST: usize = 8 << 20;
 /// No first line is longer.
 const LINE: usize = 64;
 
@@ -36,6 +37,9 @@ pub struct Manifest {
     /// Modules whose bytecode was compiled while it was packed: it is none of the sources'.
     #[serde(default)]
     pub healed: u64,
+    /// Libraries that were bound while they were packed: their bytes are none of the sources'.
+    #[serde(default)]
+    pub bound: Vec<BoundSource>,
     /// When anything last happened to what was packed (the newest ctime), in nanoseconds since
     /// 1970; 0: nobody looked.
     #[serde(default)]

@@ -14,7 +14,10 @@ use rustix::fs::Access;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-pub use crate::heal::{BytecodeFault, Healed, HealedModule, UnhealedFile};
+pub use crate::heal::{
+    BoundLibrary, BytecodeFault, Healed, HealedLibrary, HealedModule, LibraryBinder,
+    LibraryBindings, SearchCounts, UnhealedFile,
+};
 use crate::heal::{Healing, heal};
 pub use crate::out::UnnamedImage;
 use crate::out::{AccessMode, Out, directory_of};
@@ -52,6 +55,8 @@ pub struct ImageOptions<'a> {
     pub xattrs: bool,
     /// Compile bytecode that is missing or stale into the image, with the environment's own Python.
     pub heals: bool,
+    /// Where it heals: what binds libraries.
+    pub binder: Option<LibraryBinder<'a>>,
     /// Scan again once the second of the newest change is over: squashfs keeps whole seconds, so a
     /// change after the scan in that same second would not be seen for one ever.
     pub settles: bool,
@@ -74,6 +79,7 @@ impl Default for ImageOptions<'_> {
             skip_special: false,
             xattrs: true,
             heals: false,
+            binder: None,
             settles: false,
             made: None,
             progress: &|_| {},
@@ -114,6 +120,8 @@ impl ImageOptions<'_> {
 pub enum ImageProgress {
     /// Directories are being listed.
     Listing,
+    /// Libraries are being bound.
+    Binding,
     /// Bytecode is being compiled.
     Compiling {
         /// So many modules are done.
@@ -313,6 +321,7 @@ pub(crate) fn write(
         traced: summary.traced,
         front: summary.front,
         healed: healing.healed.as_ref().map_or(0, |healed| healed.bytecode.len() as u64),
+        bound: healing.bound.clone(),
         changed_ns: tree.last_change(),
         outside: outside.iter().take(MOST_OUTSIDE).cloned().collect(),
     };

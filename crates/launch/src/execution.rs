@@ -47,6 +47,17 @@ impl Execution {
         error
     }
 
+    /// The same, with this environment (`NAME=VALUE`) in place of the inherited one.
+    pub fn execute_in(&self, environment: &Arguments) -> io::Error {
+        let error = self.argv.execute_in(&self.program, environment);
+        if let Some((shell, argv)) = &self.by_shell
+            && error.raw_os_error() == Some(libc::ENOEXEC)
+        {
+            argv.execute_in(shell, environment);
+        }
+        error
+    }
+
     /// What an error of the exec means to a person.
     pub fn explain(self, error: io::Error) -> CannotStart {
         explain(self.path, error)
@@ -54,7 +65,7 @@ impl Execution {
 }
 
 /// Words as C has them.
-struct Arguments {
+pub(crate) struct Arguments {
     /// What the pointers point to.
     _words: Vec<CString>,
     /// Of each word, and a null pointer.
@@ -62,7 +73,7 @@ struct Arguments {
 }
 
 impl Arguments {
-    fn of(words: Vec<CString>) -> Arguments {
+    pub fn of(words: Vec<CString>) -> Arguments {
         let pointers = words.iter().map(|word| word.as_ptr()).chain([std::ptr::null()]).collect();
         Arguments { _words: words, pointers }
     }
@@ -70,6 +81,13 @@ impl Arguments {
     fn execute(&self, program: &CStr) -> io::Error {
         // SAFETY: the pointers end with a null pointer and point to strings that live on.
         unsafe { libc::execv(program.as_ptr(), self.pointers.as_ptr()) };
+        io::Error::last_os_error()
+    }
+
+    fn execute_in(&self, program: &CStr, environment: &Arguments) -> io::Error {
+        let (argv, environment) = (self.pointers.as_ptr(), environment.pointers.as_ptr());
+        // SAFETY: both lists end with a null pointer and point to strings that live on.
+        unsafe { libc::execve(program.as_ptr(), argv, environment) };
         io::Error::last_os_error()
     }
 }

@@ -22,6 +22,7 @@
 //! | `stage` | a process in which a command has other surroundings and a time limit |
 //! | `capture` | what it wrote, in bounded memory |
 //! | `layout` | where a command's memory lies: no randomisation, or moved by a chosen distance |
+//! | `helper` | a program that answers over two pipes, within a time limit |
 //! | `python_hook` | code that each Python of a command runs first |
 //! | `scratch` | room for what is kept for a moment |
 //! | `orphan` | a process of becalm's own that outlives the one that started it |
@@ -37,6 +38,7 @@ mod child;
 mod descriptors;
 mod ended;
 mod execution;
+mod helper;
 mod inherited;
 mod job_stop;
 pub mod layout;
@@ -60,6 +62,7 @@ pub use capture::Captured;
 pub use child::{fork_with, forked, wait_for};
 pub use descriptors::keep_only;
 pub use ended::Ended;
+pub use helper::{Helper, HelperSetting};
 pub use job_stop::{is_terminal_stop, stop_by};
 pub use line::{CommandLine, LineError};
 pub use lookup::{CannotStart, Command};

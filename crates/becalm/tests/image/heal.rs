@@ -310,3 +310,67 @@ fn a_source_that_is_edited_in_a_layer_over_a_healed_image_is_compiled_anew() {
     assert_eq!(said, "never compiled\nedited there\n");
     imaged.all_gone();
 }
+
+#[test]
+fn a_python_that_hangs_does_not_hang_the_packing() {
+    let directory = tempfile::tempdir().unwrap();
+    let env = directory.path().join("env");
+    environment(&env);
+    let hangs = env.join("bin/python3.98");
+    fs::write(&hangs, "#!/bin/sh\nsleep 1000\n").unwrap();
+    fs::set_permissions(&hangs, fs::Permissions::from_mode(0o755)).unwrap();
+    let began = std::time::Instant::now();
+    let answer = answer(&build(directory.path(), &["--json", "-o", "i.sqsh", "env"]));
+    assert!(began.elapsed().as_secs() < 120, "{:?}", began.elapsed());
+    let left = answer["healed"]["as_it_was"].as_array().unwrap();
+    let about: Vec<&Value> =
+        left.iter().filter(|it| it["path"].as_str().unwrap().ends_with("python3.98")).collect();
+    assert_eq!(about.len(), 1, "{left:?}");
+    assert_eq!(about[0]["why"], "it did not answer for 20 s, and was ended");
+    assert_eq!(healed(&answer).len(), 3, "the others heal");
+}
+
+/// What a user's Python writes beside sources that were healed, and whether the image is refused then.
+#[test]
+fn bytecode_that_appears_in_the_source_is_no_change_unless_it_decides_what_is_imported() {
+    let (scene, _) = scene_for_a_user(&[]);
+    let directory = scene.subdirectory("env");
+    let site = environment(Path::new(&directory));
+    let image = scene.at("image.sqsh");
+    answer(&build(Path::new("/"), &["--json", "-o", &image, &directory]));
+    let imaged = Imaged { scene, directory, image };
+    // As squashfs keeps whole seconds: what is written now is later than all that was packed.
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    let sub = site.join("pkg/sub");
+    let compile = |words: &str| {
+        let code =
+            format!("import py_compile as p; p.compile({:?}, {words})", sub.join("alone.py"));
+        python(&["-c", &code]);
+    };
+    compile("doraise=True");
+    assert!(sub.join("__pycache__").is_dir());
+    for check in ["quick", "full"] {
+        let said = imaged.said(As::User, &["--check", check], "echo it ran");
+        assert_eq!(said, "it ran\n", "{check}");
+    }
+    // Without a look at the source.
+    compile("invalidation_mode=p.PycInvalidationMode.UNCHECKED_HASH");
+    for check in ["quick", "full"] {
+        assert!(imaged.refused(As::User, &["--check", check]).contains("pkg/sub"), "{check}");
+    }
+    compile("invalidation_mode=p.PycInvalidationMode.TIMESTAMP");
+    assert_eq!(imaged.said(As::User, &[], "echo it ran"), "it ran\n");
+    // A module of its own, without a source.
+    compile(&format!("cfile={:?}", sub.join("legacy.pyc")));
+    for check in ["quick", "full"] {
+        assert!(imaged.refused(As::User, &["--check", check]).contains("pkg/sub"), "{check}");
+    }
+    fs::remove_file(sub.join("legacy.pyc")).unwrap();
+    assert_eq!(imaged.said(As::User, &[], "echo it ran"), "it ran\n");
+    // Beside it, the source itself is replaced, as an editor does.
+    fs::write(sub.join("new"), "VALUE = ['new']\n").unwrap();
+    fs::rename(sub.join("new"), sub.join("alone.py")).unwrap();
+    for check in ["quick", "full"] {
+        assert!(imaged.refused(As::User, &["--check", check]).contains("alone.py"), "{check}");
+    }
+}

@@ -5,6 +5,7 @@
 mod build;
 mod extract;
 mod heal;
+mod heal_libraries;
 mod inspect;
 mod overlay;
 mod spread;

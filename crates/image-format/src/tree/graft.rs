@@ -177,6 +177,7 @@ fn plain_node(
         first_name: None,
         xattrs: Vec::new(),
         is_above: false,
+        patches: None,
     }
 }
 

@@ -7,12 +7,14 @@
 //! | `walk` | finds a path in a tree, through symbolic links |
 //! | `order` | which file's content comes first |
 //! | `fingerprint` | whether the sources are still what they were |
+//! | `patch` | bytes of a file that are others in the image |
 //! | `graft` | files that it has besides those found |
 
 mod fingerprint;
 mod graft;
 mod layout;
 mod order;
+mod patch;
 mod scan;
 mod walk;
 
@@ -26,6 +28,7 @@ use crate::squash::XattrPair;
 pub use fingerprint::Fingerprint;
 pub use graft::{AddedContent, AddedFile};
 pub use layout::ImageLayout;
+pub use patch::ContentPatch;
 pub use scan::ScanOptions;
 pub use walk::{PathTarget, clean};
 
@@ -64,6 +67,8 @@ pub struct FileNode {
     pub xattrs: Vec<XattrPair>,
     /// A directory above what is packed, which is there to hold it.
     pub is_above: bool,
+    /// Bytes of its content that are others in the image, sorted by offset; the length stays.
+    pub patches: Option<Arc<[ContentPatch]>>,
 }
 
 /// What stat(2) says of a file.

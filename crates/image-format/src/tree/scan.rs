@@ -291,6 +291,7 @@ fn node(name: Vec<u8>, parent: FileNodeId, stat: &Stat, kind: FileNodeKind) -> F
         first_name: None,
         xattrs: Vec::new(),
         is_above: false,
+        patches: None,
     }
 }
 

@@ -206,7 +206,11 @@ fn name(tree: &FileTree, module: FileNodeId, tag: &str) -> Vec<u8> {
 }
 
 /// What each number below `end` gives, asked in threads.
-fn in_threads<T: Send>(end: usize, threads: usize, ask: &(dyn Fn(usize) -> T + Sync)) -> Vec<T> {
+pub(super) fn in_threads<T: Send>(
+    end: usize,
+    threads: usize,
+    ask: &(dyn Fn(usize) -> T + Sync),
+) -> Vec<T> {
     let next = AtomicUsize::new(0);
     let answers: Mutex<Vec<Option<T>>> = Mutex::new((0..end).map(|_| None).collect());
     std::thread::scope(|scope| {

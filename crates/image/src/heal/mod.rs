@@ -1,5 +1,8 @@
-//! What is healed while it is packed, never in the source: bytecode that is missing or does not fit
-//! its source is compiled into the image. Else every start from it compiles these modules again,
+//! What is healed while it is packed, never in the source.
+//!
+//! Libraries that are searched over long lists of directories are bound to what is found there today.
+//!
+//! Bytecode that is missing or does not fit its source is compiled into the image. Else every start from it compiles these modules again,
 //! for ever: nothing can be written there.
 //!
 //! What is compiled carries time and size of its source in the image, as Python itself writes it: so
@@ -10,9 +13,11 @@
 //! |---|---|
 //! | `modules` | which files can be imported, by which Python |
 //! | `bytecode` | whether there is bytecode that fits |
+//! | `libraries` | libraries bound in the image
 //! | `python` | the environment's own Python, which compiles |
 
 mod bytecode;
+mod libraries;
 mod modules;
 mod python;
 
@@ -25,6 +30,9 @@ use serde::Serialize;
 
 use crate::squash::{ImageOptions, ImageProgress};
 use bytecode::{BytecodeKeeper, UnfitModule};
+pub use libraries::{
+    BoundLibrary, BoundSource, HealedLibrary, LibraryBinder, LibraryBindings, SearchCounts,
+};
 use modules::ModulePlaces;
 use python::{Compiler, Source, is_trusted};
 
@@ -33,6 +41,12 @@ use python::{Compiler, Source, is_trusted};
 pub struct Healed {
     /// Modules whose bytecode in the image was compiled while it was packed, in the tree's order.
     pub bytecode: Vec<HealedModule>,
+    /// Programs and libraries that are bound in the image to what their lists of directories
+    /// (RPATH) find today, by path.
+    pub libraries: Vec<HealedLibrary>,
+    /// What the loader looks up at the starts of the programs with such libraries, and of such
+    /// libraries alone: before, and in the image.
+    pub library_search: SearchCounts,
     /// What could not be healed, and is as it was.
     pub as_it_was: Vec<UnhealedFile>,
 }
@@ -78,12 +92,14 @@ pub(crate) struct Healing {
     pub first: Vec<PathBuf>,
     /// None where nothing was to be healed.
     pub healed: Option<Healed>,
+    /// What the sources of bound libraries hold.
+    pub bound: Vec<BoundSource>,
 }
 
 impl Healing {
     /// A tree as it is.
     pub fn none(options: &ImageOptions<'_>) -> Healing {
-        Healing { first: options.first.to_vec(), healed: None }
+        Healing { first: options.first.to_vec(), healed: None, bound: Vec::new() }
     }
 }
 
@@ -101,6 +117,10 @@ pub(crate) fn heal(tree: &mut FileTree, options: &ImageOptions<'_>) -> Healing {
     let mut tags = Vec::new();
     if !places.is_empty() {
         heal_bytecode(tree, &places, options, &mut healed, &mut tags);
+    }
+    if let Some(binder) = options.binder {
+        (options.progress)(ImageProgress::Binding);
+        healing.bound = libraries::bind(tree, binder, options.readers, &mut healed);
     }
     healing.first = with_bytecode(options.first, &tags);
     healing.healed = Some(healed);
@@ -126,8 +146,16 @@ fn heal_bytecode(
         let of = sources.len() as u64;
         let told = |done| (options.progress)(ImageProgress::Compiling { done: done as u64, of });
         told(0);
-        let compiled = compiler.compile(&sources, &told);
-        for (module, compiled) in unfit.into_iter().zip(compiled) {
+        let (compiled, stopped) = compiler.compile(&sources, &told);
+        if let Some(why) = stopped {
+            healed.as_it_was.push(UnhealedFile { path: python.file.clone(), why });
+        }
+        let mut compiled = compiled.into_iter();
+        for module in unfit {
+            let Some(compiled) = compiled.next() else {
+                keeper.keep(tree, module.id, module.text);
+                continue;
+            };
             let is_mended = |pyc: &[u8]| module.is_mended_by(pyc, tree, &python);
             let compiled = compiled.map(|pyc| is_mended(&pyc).then_some(pyc));
             let UnfitModule { id, was, text } = module;

@@ -3,23 +3,26 @@
 //! the interpreter itself runs.
 
 use std::env;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, BufReader, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
+
+use launch::{Command, Helper, HelperSetting};
 
 const SCRIPT: &str = include_str!("compile.py");
+/// What an interpreter has to say of itself, or of one source: a start from a filesystem that is slow,
+/// or the longest of modules. A hanging one must not hang the packing.
+const LIMIT: Duration = Duration::from_secs(20);
 /// No answer is longer, in bytes.
 const MOST: u32 = 256 << 20;
 
 /// An interpreter that waits for sources.
 pub(super) struct Compiler {
-    child: Child,
-    to: Option<ChildStdin>,
-    from: BufReader<ChildStdout>,
+    from: BufReader<Helper>,
     pub about: Interpreter,
 }
 
@@ -50,49 +53,38 @@ pub(super) struct Source {
 impl Compiler {
     /// Starts an interpreter and hears what it is.
     pub fn start(file: &Path) -> Result<Compiler, String> {
-        let mut command = Command::new(file);
-        command.args(["-s", "-S", "-B", "-W", "ignore", "-c", SCRIPT]);
+        let words = ["-s", "-S", "-B", "-W", "ignore", "-c", SCRIPT].map(OsString::from);
+        let argv = [file.as_os_str().to_owned()].into_iter().chain(words).collect();
         // What steers a Python of the user's is no matter of the image. The seed makes the
         // same bytecode of the same sources.
-        for (name, _) in env::vars_os() {
-            if name.as_bytes().starts_with(b"PYTHON") && name != "PYTHONHOME" {
-                command.env_remove(name);
-            }
-        }
-        command.env("PYTHONHASHSEED", "0").env("PYTHONUTF8", "1").env("PYTHONSAFEPATH", "1");
-        command.current_dir("/");
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let steers = |name: &OsStr| name.as_bytes().starts_with(b"PYTHON") && name != "PYTHONHOME";
+        let set = ["PYTHONHASHSEED", "PYTHONUTF8", "PYTHONSAFEPATH"].map(OsString::from);
+        let set = set.into_iter().zip(["0", "1", "1"].map(OsString::from));
+        let environment = env::vars_os().filter(|(name, _)| !steers(name)).chain(set).collect();
         // What somebody else owns does not run as root.
-        if rustix::process::geteuid().is_root()
-            && let Some((user, group)) = owner(file)
-        {
-            command.uid(user).gid(group);
-        }
-        let mut child = command.spawn().map_err(|error| error.to_string())?;
-        let (to, from) = (child.stdin.take(), child.stdout.take());
-        let mut from = BufReader::new(from.ok_or("it has no standard output")?);
+        let user = owner(file).filter(|_| rustix::process::geteuid().is_root());
+        let setting = HelperSetting { environment, directory: "/".into(), user, limit: LIMIT };
+        let helper = Helper::start(&Command { argv }, &setting).map_err(|it| it.to_string())?;
+        let mut from = BufReader::new(helper);
         let about = match answer(&mut from) {
             Ok(Ok(text)) => Interpreter::parse(file, &text),
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => return Err(too_slow()),
             _ => None,
         };
         match about {
-            Some(about) => Ok(Compiler { child, to, from, about }),
-            None => {
-                drop(to);
-                drop(from);
-                let _ = child.wait();
-                Err("it is no Python that compiles (3.7 or later is)".to_owned())
-            }
+            Some(about) => Ok(Compiler { from, about }),
+            None => Err("it is no Python that compiles (3.7 or later is)".to_owned()),
         }
     }
 
-    /// The bytecode of each source, in their order, or why there is none.
+    /// The bytecode of each source, in their order, or why there is none; of all, or, where it ends or
+    /// hangs, of those before, and why.
     pub fn compile(
         mut self,
         sources: &[Source],
         done: &dyn Fn(usize),
-    ) -> Vec<Result<Vec<u8>, String>> {
-        let to = self.to.take();
+    ) -> (Vec<Result<Vec<u8>, String>>, Option<String>) {
+        let to = self.from.get_mut().input();
         std::thread::scope(|scope| {
             // Neither waits for the other: a pipe holds little.
             scope.spawn(move || {
@@ -101,33 +93,31 @@ impl Compiler {
                 let _ = sources.iter().try_for_each(|source| hand(&mut to, source));
             });
             let mut answers = Vec::with_capacity(sources.len());
+            let mut stopped = None;
             for number in 0..sources.len() {
+                self.from.get_mut().expect();
                 match answer(&mut self.from) {
                     Ok(answer) => answers
                         .push(answer.map_err(|why| String::from_utf8_lossy(&why).into_owned())),
-                    Err(_) => {
+                    Err(error) => {
+                        stopped = Some(match error.kind() {
+                            io::ErrorKind::TimedOut => too_slow(),
+                            _ => "it ended before it had compiled all".to_owned(),
+                        });
                         // So that the thread that hands it sources ends.
-                        let _ = self.child.kill();
+                        self.from.get_mut().end();
                         break;
                     }
                 }
                 done(number + 1);
             }
-            let missing = sources.len() - answers.len();
-            let ended = || Err("the Python that compiles ended before".to_owned());
-            answers.extend(std::iter::repeat_with(ended).take(missing));
-            answers
+            (answers, stopped)
         })
     }
 }
 
-impl Drop for Compiler {
-    fn drop(&mut self) {
-        // It ends at the end of its input; one that does not is not waited for.
-        self.to = None;
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+fn too_slow() -> String {
+    format!("it did not answer for {} s, and was ended", LIMIT.as_secs())
 }
 
 impl Interpreter {

@@ -19,6 +19,7 @@ use std::sync::{Mutex, PoisonError};
 use image_format::squash::{NodeKind, SquashAttributes, SquashEntry, SquashNode};
 use image_format::tree::seconds;
 
+use super::bytecode_dirs::only_bytecode_is_new;
 use super::fresh::BYTECODE;
 use super::layer::ImageLayer;
 
@@ -106,12 +107,21 @@ pub(super) fn difference(
         Ok(there) if there.is_dir() != (packed.kind == NodeKind::Directory) => {
             Some("is something else")
         }
+        Ok(there) if there.is_dir() && seconds(there.mtime()) != packed.mtime => {
+            match only_bytecode_is_new(layer, check) {
+                Ok(true) => None,
+                _ => Some("has changed"),
+            }
+        }
         Ok(there) if seconds(there.mtime()) != packed.mtime => Some("has changed"),
         Ok(there) if there.is_file() && there.len() != packed.size => Some("has another size"),
         Ok(there) if layer.is_touched(&there) => {
             let is_same = match packed.kind {
                 NodeKind::Directory => has_same_names(layer, check),
-                NodeKind::File => has_same_content(layer, check),
+                NodeKind::File => match layer.bound(&check.path) {
+                    Some(bound) => bound.is_still_in(&check.path),
+                    None => has_same_content(layer, check),
+                },
                 _ => Ok(true),
             };
             match is_same {
@@ -126,7 +136,7 @@ pub(super) fn difference(
 }
 
 /// Whether a directory has the same names, of the same kinds, and links with the same targets.
-fn has_same_names(layer: &ImageLayer, check: &SourceCheck) -> io::Result<bool> {
+pub(super) fn has_same_names(layer: &ImageLayer, check: &SourceCheck) -> io::Result<bool> {
     let entries = layer.entries(check.node);
     let mut packed: HashMap<&[u8], &SquashEntry> =
         entries.iter().map(|entry| (&entry.name[..], entry)).collect();

@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 
 use image_format::squash::{NodeKind, SquashEntry, SquashNode};
 
+use super::bytecode_dirs::decides_nothing;
 use super::compare::{SourceCheck, SourceComparison, differences};
 use super::error::MountError;
 use super::healed;
@@ -223,7 +224,10 @@ fn full_bytecode(
 ) {
     let entries = layer.entries(node);
     let is_healed = |entry: &SquashEntry| healed.contains(&entry.name);
-    if entries.iter().all(is_healed) && !path.exists() {
+    // The source had none, and has none by now, or one that decides nothing.
+    if entries.iter().all(is_healed)
+        && (!path.exists() || decides_nothing(path).is_ok_and(|nothing| nothing))
+    {
         return;
     }
     let Ok(packed) = layer.image.attributes(node) else { return };
@@ -238,7 +242,10 @@ fn full_bytecode(
 fn new_names(path: &Path, entries: &[SquashEntry], found: &mut SourceComparison) {
     let packed: BTreeSet<&[u8]> = entries.iter().map(|entry| &entry.name[..]).collect();
     for there in fs::read_dir(path).into_iter().flatten().flatten() {
-        if !packed.contains(there.file_name().as_bytes()) {
+        let name = there.file_name();
+        let is_bytecode =
+            || name.as_bytes() == BYTECODE && decides_nothing(&there.path()).is_ok_and(|it| it);
+        if !packed.contains(name.as_bytes()) && !is_bytecode() {
             found.changed.push((there.path(), "is new"));
         }
     }

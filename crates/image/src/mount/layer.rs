@@ -22,6 +22,7 @@ use super::ahead::Ahead;
 use super::error::MountError;
 use super::untraced::{EditedFile, UntracedFiles};
 use crate::Manifest;
+use crate::heal::BoundSource;
 use crate::hot::HotPart;
 
 /// Decompressed blocks that are kept. The kernel keeps what it has read; these are for the other
@@ -100,6 +101,13 @@ impl ImageLayer {
     /// What it says of itself, if becalm made it.
     pub fn manifest(&self) -> Option<&Manifest> {
         self.manifest.as_ref()
+    }
+
+    /// What the source of a library holds that is bound in it.
+    pub fn bound(&self, source: &Path) -> Option<&BoundSource> {
+        let bound = &self.manifest()?.bound;
+        let at = bound.binary_search_by(|one| one.path.as_path().cmp(source)).ok()?;
+        bound.get(at)
     }
 
     /// What is in a directory of it; of a damaged one, what can be read.

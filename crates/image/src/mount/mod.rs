@@ -7,6 +7,7 @@
 //! | `asked` | the same, looked at without opening anything: under which name ranks meet |
 //! | `plan` | the same, opened: which images, over which paths |
 //! | `fresh` | whether the image's sources have changed since: what is asked, and when |
+//! | `bytecode_dirs` | bytecode that appears in the source after it was packed |
 //! | `compare` | a file or directory of the image, compared with its source |
 //! | `live` | directories that have changed, shown over the image |
 //! | `untraced` | files that are compared when they are looked up |
@@ -37,6 +38,7 @@
 mod ahead;
 pub(crate) mod asked;
 mod build;
+mod bytecode_dirs;
 mod compare;
 mod door;
 pub(crate) mod error;

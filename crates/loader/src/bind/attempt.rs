@@ -11,6 +11,7 @@ use super::compare::{Compared, compare};
 use super::farm::root_of;
 use super::lessons::Lessons;
 use super::outcome::finish;
+use super::packed::PackedPaths;
 use super::pins::{PinRules, decide};
 use super::resolve::Resolver;
 use super::store_of;
@@ -51,7 +52,8 @@ pub(super) fn plan(
     let today = Today::of(&resolver, &eligible, &mut lessons.left_out, progress);
     let variants = &Variants::new(world);
     let (absolute, others_load) = (options.absolute, options.others_load);
-    let rules = PinRules { files: &files, leave: &leave, variants, absolute, others_load };
+    let packed = PackedPaths(&options.packed);
+    let rules = PinRules { files: &files, leave: &leave, variants, absolute, others_load, packed };
     let pins = decide(&rules, &today.programs, &today.alone, &today.own);
     let candidates = today.searching(&files, &eligible.changeable);
     let fixed = today.searching(&files, &eligible.fixed).into_iter();

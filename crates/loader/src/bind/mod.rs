@@ -15,7 +15,9 @@
 //! | `through` | which kind of directory a list leads through |
 //! | `names` | the one path by which each file is known |
 //! | `pins` | which file each DT_NEEDED shall name |
+//! | `reasons` | why names are left to the search, in words |
 //! | `farm` | directories of links that stand for long lists |
+//! | `packed` | files that are bound while they are packed into an image |
 //! | `union` | the links that stand for all farmed files' lists |
 //! | `wanted` | the edits that each mode asks for |
 //! | `closure` | the mode that edits the program only |
@@ -42,8 +44,10 @@ mod lessons;
 mod names;
 mod outcome;
 mod own;
+mod packed;
 mod pins;
 mod places;
+mod reasons;
 mod resolve;
 mod spared;
 mod steered;
@@ -61,7 +65,7 @@ use std::io;
 use std::path::PathBuf;
 
 pub use leave::{Leave, UnboundFile};
-pub use pins::INHERITED;
+pub use reasons::INHERITED;
 pub use remedy::Counts;
 pub use steered::StartEnvironment;
 pub use stores::{Manager, PackageStore, store_of};
@@ -117,6 +121,9 @@ pub struct BindOptions {
     /// Whether copies are to be bound, and shown in place of the files, which stay as they are: who
     /// may write to these is not asked, and nothing is added beside them.
     pub for_copies: bool,
+    /// The paths that are packed into an image, where the copies are shown in one: nothing else is
+    /// named, and nothing is added beside them.
+    pub packed: Vec<PathBuf>,
     /// Whether programs that are not among the paths may load these libraries, too. A name that a
     /// library finds by a program's list alone then stays: another's may lead elsewhere.
     pub others_load: bool,

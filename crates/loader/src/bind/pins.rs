@@ -14,6 +14,7 @@ use super::bars::Closed;
 use super::collect::{ElfFileNames, numbers};
 use super::names::names;
 use super::own::OwnLists;
+use super::packed::PackedPaths;
 use super::resolve::{LoaderRun, ResolvedBy};
 use super::through::{Through, is_variant};
 use super::variants::Variants;
@@ -77,41 +78,11 @@ pub(super) enum SearchedReason {
     Environment,
     /// The directory's name has a `$`, which not every loader takes as it is written.
     Dollar,
+    /// It, or a directory that is asked before, is not in the image that the file is packed into.
+    Outside,
     /// The library is in no known start, and only the machine's own directories have it.
     Unknown,
 }
-
-impl SearchedReason {
-    /// Why, in words; nothing where the name costs no search.
-    pub fn reason(self) -> Option<&'static str> {
-        match self {
-            SearchedReason::Served | SearchedReason::Conflict => None,
-            SearchedReason::Listed => Some("on the list of names that are not bound"),
-            SearchedReason::Missing => Some("not found today"),
-            SearchedReason::Inherited => Some(INHERITED),
-            SearchedReason::Relocatable => {
-                Some("found through $ORIGIN: --absolute binds it to its place")
-            }
-            SearchedReason::Linked => {
-                Some("found through $ORIGIN by a file with names in several directories")
-            }
-            SearchedReason::Closed => Some("not everyone may read the file that is found"),
-            SearchedReason::Processor => Some("the loader chooses the file by the processor"),
-            SearchedReason::Incomplete => {
-                Some("another library is missing: LD_LIBRARY_PATH will decide")
-            }
-            SearchedReason::Environment => {
-                Some("the environment of this start decides (LD_LIBRARY_PATH, LD_PRELOAD)")
-            }
-            SearchedReason::Dollar => Some("found in a directory with a $ in its name"),
-            SearchedReason::Unknown => Some("found by the system, in no program that is known"),
-        }
-    }
-}
-
-/// Why a name stays that a library finds by a program's list alone ([`super::BindOptions::others_load`]).
-pub const INHERITED: &str = "the program's list leads to it, not the library's own: another \
-                             program's may lead elsewhere";
 
 /// How to decide.
 pub(super) struct PinRules<'a> {
@@ -122,6 +93,7 @@ pub(super) struct PinRules<'a> {
     pub absolute: bool,
     /// Whether programs that are not known load the same libraries.
     pub others_load: bool,
+    pub packed: PackedPaths<'a>,
 }
 
 /// One start's say on one entry.
@@ -276,7 +248,7 @@ fn by_programs(
             });
             return Pin::Open(SearchedReason::Conflict);
         }
-        if let Some(open) = unsafe_to_pin(rules, votes, programs) {
+        if let Some(open) = unsafe_to_pin(rules, file, votes, programs) {
             return Pin::Open(open);
         }
         // What the library would find in a start that is not known here.
@@ -322,7 +294,7 @@ fn by_itself(
         let Some(Vote { to: Some(to), found, .. }) = votes.first() else {
             return Pin::Open(SearchedReason::Missing);
         };
-        if let Some(open) = unsafe_to_pin(rules, votes, alone) {
+        if let Some(open) = unsafe_to_pin(rules, file, votes, alone) {
             return Pin::Open(open);
         }
         let others = winners.get(name).is_some_and(|ids| ids.iter().any(|id| id != to));
@@ -354,6 +326,7 @@ fn is_steered(votes: &[Vote], runs: &[LoaderRun]) -> bool {
 
 fn unsafe_to_pin(
     rules: &PinRules<'_>,
+    file: &ElfFileNames,
     votes: &[Vote],
     runs: &[LoaderRun],
 ) -> Option<SearchedReason> {
@@ -371,7 +344,12 @@ fn unsafe_to_pin(
     if by(Through::Linked) {
         return Some(SearchedReason::Linked);
     }
-    if !rules.absolute && by(Through::Origin) {
+    if rules.packed.is_image() {
+        let refuses = |it: &Vote| rules.packed.refuses(file, it.to, it.found, &runs[it.run]);
+        if let Some(refused) = votes.iter().find_map(refuses) {
+            return Some(refused);
+        }
+    } else if !rules.absolute && by(Through::Origin) {
         return Some(SearchedReason::Relocatable);
     }
     if votes.iter().any(|vote| vote.found == ResolvedBy::ByEnvironment) {

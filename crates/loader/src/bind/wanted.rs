@@ -62,7 +62,7 @@ impl<'a> StartIndex<'a> {
         self.0.contains_key(&id)
     }
 
-    fn of(&self, id: FileId) -> impl Iterator<Item = (&'a LoaderRun, usize)> {
+    pub fn of(&self, id: FileId) -> impl Iterator<Item = (&'a LoaderRun, usize)> {
         self.0.get(&id).into_iter().flatten().copied()
     }
 }
@@ -135,6 +135,7 @@ fn sorted(numbers: &HashSet<usize>) -> Vec<usize> {
 impl BindFacts<'_> {
     pub fn mode_of(&self, number: usize) -> BindMode {
         let usual = if self.musl.contains(&number) { BindMode::Farm } else { BindMode::Needed };
+        let usual = if self.packed().is_image() { BindMode::Needed } else { usual };
         self.options.mode.unwrap_or(usual)
     }
 
@@ -147,7 +148,15 @@ impl BindFacts<'_> {
         let pins = self.pins.by_file.get(&number).map_or(&[][..], Vec::as_slice);
         let path = |(entry, pin): (usize, &Pin)| match pin {
             Pin::To(id) => {
+                if self.packed().is_image()
+                    && let Some(beside) = self.beside(number, entry)
+                {
+                    return Some((entry, beside));
+                }
                 let path = self.pins.names.get(id)?;
+                if self.packed().is_image() && !self.packed().hold(path) {
+                    return None;
+                }
                 Some((entry, path.as_os_str().as_bytes().to_vec()))
             }
             _ => None,
@@ -219,12 +228,19 @@ impl BindFacts<'_> {
         if keeps || list.is_empty() {
             return SearchPathEdit::Keep;
         }
-        let relied_on = self.has_open(number)
+        let has_open = match self.packed().is_image() {
+            true => self.leads_by_list(number),
+            false => self.has_open(number),
+        };
+        let relied_on = has_open
             || self.dlopens.contains(&file.id)
                 && !self.is_all_loaded(number, list.as_bytes(), farms)
             || file.is_program() && farms.offer(list.as_bytes(), is_for_libc);
         if !relied_on {
             return SearchPathEdit::Remove;
+        }
+        if self.packed().is_image() {
+            return SearchPathEdit::Keep;
         }
         if self.options.keep_rpath == KeepRpath::None {
             return if self.has_open(number) {

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crate::tree::{FileNodeId, FileNodeKind, FileTree, TreeAttributes};
+use crate::tree::{ContentPatch, FileNodeId, FileNodeKind, FileTree, TreeAttributes};
 
 /// Bytes that may be underway: read, compressed, not yet written.
 const MOST_UNDERWAY: u64 = 64 << 20;
@@ -34,6 +34,7 @@ pub(crate) struct SourceFile {
     pub has_holes: bool,
     /// The content, where it does not come from the disk.
     pub given: Option<Arc<[u8]>>,
+    pub patches: Option<Arc<[ContentPatch]>>,
     /// Whether another file has the same size, and so perhaps the same content.
     pub has_twin: bool,
     pub opened: OnceLock<Result<File, rustix::io::Errno>>,
@@ -117,6 +118,7 @@ impl<'a> Feed<'a> {
                     size,
                     has_holes,
                     given: given.clone(),
+                    patches: node.patches.clone(),
                     has_twin: (self.twins)(size),
                     opened: OnceLock::new(),
                 };

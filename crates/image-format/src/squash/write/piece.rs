@@ -158,7 +158,7 @@ fn from_disk(
         }
         Err(error) => return Err(SquashWriteError::at("open", &source.path)(*error)),
     };
-    let bytes = bytes(file, piece)?;
+    let bytes = patched(bytes(file, piece)?, piece)?;
     let now = file.metadata().map_err(SquashWriteError::at("stat", &source.path))?;
     let is_same = (now.dev(), now.ino()) == source.attributes.identity
         && now.len() == source.size
@@ -167,6 +167,18 @@ fn from_disk(
         true => Ok(Some(bytes)),
         false => Err(SquashWriteError::Changed(source.path.clone())),
     }
+}
+
+/// The bytes of a piece as they are in the image.
+fn patched(mut bytes: Option<Vec<u8>>, piece: &Piece) -> Result<Option<Vec<u8>>, SquashWriteError> {
+    let all = piece.source.patches.as_deref().unwrap_or_default();
+    for patch in all.iter().filter(|patch| patch.concerns(piece.at, piece.length)) {
+        let bytes = bytes.get_or_insert_with(|| vec![0; piece.length as usize]);
+        if !patch.apply(piece.at, bytes) {
+            return Err(SquashWriteError::Changed(piece.source.path.clone()));
+        }
+    }
+    Ok(bytes)
 }
 
 /// The bytes of a piece; none where it is nothing but a hole.

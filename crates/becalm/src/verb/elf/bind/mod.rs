@@ -130,6 +130,7 @@ impl BindFlags {
             immutable: self.immutable,
             list_spared: false,
             for_copies: false,
+            packed: Vec::new(),
             others_load: false,
             environments: Vec::new(),
         })

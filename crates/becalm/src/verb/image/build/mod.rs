@@ -1,5 +1,6 @@
 //! `becalm image build`.
 
+mod binder;
 mod compressed;
 pub mod view;
 
@@ -35,7 +36,8 @@ use view::Packed;
 /// or see that it is there where the image is used.
 ///
 /// Python modules whose bytecode is missing or stale are compiled into the image by the environment's
-/// own Python, and listed; the sources stay as they are.
+/// own Python, programs and libraries are bound to the libraries in the image that their RPATHs find, and
+/// both are listed; the sources stay as they are.
 ///
 /// With --sif, or a FILE that ends in .sif, writes a container that Apptainer and SingularityCE
 /// run: of a whole root directory, or, with --base, of all that another SIF holds and the paths
@@ -306,6 +308,7 @@ fn build(
     let title = format!("image build -o {}", term::quoted_path(&args.output));
     let waiting = term::ProgressBar::new();
     let progress = |progress| tell(&waiting, progress);
+    let binder = |files: &[PathBuf], packed: &[PathBuf]| binder::bind(files, packed, first);
     let options = ImageOptions {
         compression: args.compression(),
         level: args.level,
@@ -317,6 +320,7 @@ fn build(
         skip_special: args.skip_special,
         xattrs: !args.no_xattrs,
         heals: !args.as_is,
+        binder: Some(&binder),
         settles: true,
         made,
         progress: &progress,
@@ -356,6 +360,7 @@ fn with_option(error: ImageError) -> anyhow::Error {
 pub(super) fn tell(waiting: &term::ProgressBar, progress: ImageProgress) {
     match progress {
         ImageProgress::Listing => waiting.tell("listing", 0, 1),
+        ImageProgress::Binding => waiting.tell("binding libraries", 0, 1),
         ImageProgress::Compiling { done, of } => waiting.tell("compiling bytecode", done, of),
         ImageProgress::Packing { done, of } => waiting.tell("packing", done, of),
         ImageProgress::Surveying => waiting.tell("looking for what lies outside", 0, 1),

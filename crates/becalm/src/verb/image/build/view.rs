@@ -5,7 +5,7 @@ use std::path::Path;
 
 use image::Reference;
 use image::container::Sealed;
-use image::squash::{BytecodeFault, PathsImage};
+use image::squash::{BytecodeFault, Healed, PathsImage};
 use image_format::tree::{OmitReason, OmittedFile};
 use recording::{ByteUnits, shown_name};
 use schemars::JsonSchema;
@@ -108,6 +108,7 @@ impl<'a> Packed<'a> {
         if !kinds.is_empty() {
             text = format!("\n{}", table.render(columns));
         }
+        text += &libraries(healed, columns);
         if !healed.as_it_was.is_empty() {
             let mut table = Table::new([Column::text("not healed"), Column::path("").spare()]);
             for file in healed.as_it_was.iter().take(ROWS) {
@@ -154,6 +155,26 @@ impl<'a> Packed<'a> {
         }
         format!("\n{}{}", table.render(columns), more(self.built.outside.len()))
     }
+}
+
+/// Which libraries were bound, and what that spares their starts.
+fn libraries(healed: &Healed, columns: usize) -> String {
+    let Some(first) = healed.libraries.first() else { return String::new() };
+    let mut table = Table::new([
+        Column::text("bound"),
+        Column::number("files"),
+        Column::number("failed before"),
+        Column::number("now"),
+        Column::path("for example").spare(),
+    ]);
+    table.row([
+        Cell::from("RPATH"),
+        Cell::from(count(healed.libraries.len() as u64)),
+        Cell::from(count(healed.library_search.failed_before)),
+        Cell::from(count(healed.library_search.failed_after)),
+        Cell::from(&*first.path.to_string_lossy()),
+    ]);
+    format!("\n{}", table.render(columns))
 }
 
 fn bytecode_words(was: BytecodeFault) -> &'static str {
