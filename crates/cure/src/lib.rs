@@ -42,8 +42,8 @@ mod walk;
 
 pub use binding::{belongs_to_the_system, named_and_not_shown};
 pub use calm_file::{
-    CalmChange, CalmEnvironment, CalmFile, CalmFileError, CalmImage, CalmSavings, CalmWait,
-    ReliedFile, ShownCopy,
+    CalmChange, CalmEnvironment, CalmFile, CalmFileError, CalmImage, CalmImageBeside, CalmSavings,
+    CalmWait, ReliedFile, ShownCopy,
 };
 pub use cure::{CloserLook, CommandPath, Cure, CureActor, CureChange, RefusedCure, StormCures};
 pub use machine::{FileWriter, Machine, ModuleCure};

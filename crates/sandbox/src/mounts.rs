@@ -65,6 +65,14 @@ pub fn bind(from: &PathHandle, at: &Path, read_only: bool) -> Result<(), Namespa
     Ok(())
 }
 
+/// Shows a file or directory at another path as well, and not what is mounted over or below it.
+///
+/// # Errors
+/// [`NamespaceError::Mount`].
+pub fn bind_alone(from: &PathHandle, at: &Path) -> Result<(), NamespaceError> {
+    rustix::mount::mount_bind(from.path(), at).map_err(|error| failed("a bind", at, error))
+}
+
 /// Makes a mount, and those below it, read-only, for this mount namespace.
 fn make_read_only(at: &Path) -> io::Result<()> {
     let attributes = libc::mount_attr {

@@ -141,3 +141,23 @@ fn a_sif_is_such_a_root() {
         assert_eq!(ran.out(), expected, "{who:?} {}", ran.err());
     }
 }
+
+#[test]
+fn other_images_are_laid_into_a_whole_root_in_whatever_order_they_are_named() {
+    let env = root();
+    let other = Imaged::of("other", |_| {});
+    let place = "/opt/not/in/the root";
+    let placed = format!("{}:{place}", other.image);
+    for who in ways() {
+        let script = format!("cat /where '{place}/where'; cd / && echo *");
+        let ran = run(&mut env.sh(who, &["--image", &placed], &script));
+        assert!(ran.out().starts_with("directory\nimage\n"), "{who:?} {}{}", ran.out(), ran.err());
+        assert!(ran.out().contains(" usr"), "{}", ran.out());
+        assert!(ran.err().contains("it is laid into the root"), "{}", ran.err());
+        // The root second, the other where it belongs: in /tmp, which is the machine's.
+        let mut line = other.run(who, &["--image", &env.image], &["sh", "-c", "cat /where \"$0\""]);
+        let ran = run(line.arg(format!("{}/where", other.directory)));
+        assert_eq!(ran.out(), "directory\nimage\n", "{who:?} {}", ran.err());
+        other.all_gone();
+    }
+}

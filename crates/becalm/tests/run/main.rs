@@ -14,6 +14,7 @@ mod image_mpi;
 mod image_overlay;
 mod image_python;
 mod image_root;
+mod image_several;
 mod read_ahead;
 mod stage;
 mod stage_ranks;

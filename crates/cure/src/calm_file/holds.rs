@@ -39,7 +39,8 @@ impl CalmFile {
     /// the image was made of is compared by whoever mounts it. Many are looked at in threads: on a
     /// shared filesystem each look is a round trip.
     pub fn changes(&self, look: FileLook) -> Vec<CalmChange> {
-        let image = self.image.iter().map(ReliedOn::Image);
+        let beside = self.beside.iter().map(|beside| &beside.image);
+        let image = self.image.iter().chain(beside).map(ReliedOn::Image);
         let shown = self.shown.iter().flat_map(|one| [ReliedOn::Shown(one), ReliedOn::Copy(one)]);
         let relied = self.relies_on.iter().map(|one| ReliedOn::Other(one, &self.shown));
         let all: Vec<_> = image.chain(shown).chain(relied).collect();

@@ -35,6 +35,8 @@ pub struct CalmFile {
     pub directory: PathBuf,
     /// The image that is mounted.
     pub image: Option<CalmImage>,
+    /// Others that are mounted with it, each at its own place.
+    pub beside: Vec<CalmImageBeside>,
     /// Copies that are shown in the place of files.
     pub shown: Vec<ShownCopy>,
     /// The variables that are changed.
@@ -64,6 +66,15 @@ pub struct CalmImage {
     pub bytes: u64,
     /// The digest of its content.
     pub digest: Digest,
+}
+
+/// One of several images.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CalmImageBeside {
+    /// The image.
+    pub image: CalmImage,
+    /// Where it is mounted; none: where it says that it belongs.
+    pub at: Option<PathBuf>,
 }
 
 /// A copy of a file that the command sees in the file's place.
@@ -228,6 +239,26 @@ mod tests {
                 bytes: 3,
                 digest: Digest::of(b"img"),
             }),
+            beside: vec![
+                CalmImageBeside {
+                    image: CalmImage {
+                        file: "/work/project/data.sqsh".into(),
+                        over: vec!["/opt/data".into()],
+                        bytes: 4,
+                        digest: Digest::of(b"data"),
+                    },
+                    at: None,
+                },
+                CalmImageBeside {
+                    image: CalmImage {
+                        file: "/opt/other's.sqsh".into(),
+                        over: Vec::new(),
+                        bytes: 5,
+                        digest: Digest::of(b"other"),
+                    },
+                    at: Some("/opt/other".into()),
+                },
+            ],
             shown: vec![ShownCopy {
                 file: "/opt/spack/bin/a \"b\"".into(),
                 was: state(b"original"),

@@ -13,7 +13,8 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
 use super::{
-    CalmEnvironment, CalmFile, CalmFileError, CalmImage, CalmSavings, ReliedFile, SCHEMA, ShownCopy,
+    CalmEnvironment, CalmFile, CalmFileError, CalmImage, CalmImageBeside, CalmSavings, ReliedFile,
+    SCHEMA, ShownCopy,
 };
 
 /// No calm file is larger: ten times what the largest program with its libraries takes.
@@ -132,6 +133,8 @@ struct CalmText {
     layout: Option<String>,
     image: Option<CalmImageText>,
     #[serde(default)]
+    beside: Vec<CalmBesideText>,
+    #[serde(default)]
     environment: CalmEnvironmentText,
     #[serde(default)]
     shown: Vec<ShownText>,
@@ -146,6 +149,17 @@ struct CalmText {
 #[serde(deny_unknown_fields)]
 struct CalmImageText {
     file: CalmPath,
+    over: Vec<CalmPath>,
+    bytes: u64,
+    digest: Digest,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CalmBesideText {
+    file: CalmPath,
+    at: Option<CalmPath>,
+    #[serde(default)]
     over: Vec<CalmPath>,
     bytes: u64,
     digest: Digest,
@@ -271,6 +285,7 @@ impl CalmText {
                 bytes: image.bytes,
                 digest: image.digest,
             }),
+            beside: self.beside.into_iter().map(|image| image.at(directory)).collect(),
             shown: self.shown.into_iter().map(|shown| shown.at(directory)).collect(),
             environment: CalmEnvironment {
                 set: values(set),
@@ -284,6 +299,15 @@ impl CalmText {
             relies_on: self.relies_on.into_iter().map(|relied| relied.at(directory)).collect(),
             saves: self.saves,
         }
+    }
+}
+
+impl CalmBesideText {
+    fn at(self, directory: &Path) -> CalmImageBeside {
+        let CalmBesideText { file, at, over, bytes, digest } = self;
+        let over = over.into_iter().map(|path| path.at(directory)).collect();
+        let image = CalmImage { file: file.at(directory), over, bytes, digest };
+        CalmImageBeside { image, at: at.map(|at| at.at(directory)) }
     }
 }
 

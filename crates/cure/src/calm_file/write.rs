@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fmt::Write;
 use std::path::Path;
 
-use super::{CalmFile, CalmFileError, CalmSavings, SCHEMA};
+use super::{CalmFile, CalmFileError, CalmImageBeside, CalmSavings, SCHEMA};
 
 impl CalmFile {
     /// The text of a calm file that is to lie in `directory`, an absolute path.
@@ -33,6 +33,17 @@ impl CalmFile {
         if let Some(image) = &self.image {
             line(format_args!("\n[image]\nfile = {}", path(&image.file)?));
             line(format_args!("over = {}", list(&image.over, |over| string("the path", over))?));
+            line(format_args!("bytes = {}\ndigest = \"{}\"", image.bytes, image.digest));
+        }
+        for CalmImageBeside { image, at } in &self.beside {
+            line(format_args!("\n[[beside]]\nfile = {}", path(&image.file)?));
+            if let Some(at) = at {
+                line(format_args!("at = {}", string("the path", at)?));
+            }
+            if !image.over.is_empty() {
+                let over = list(&image.over, |over| string("the path", over))?;
+                line(format_args!("over = {over}"));
+            }
             line(format_args!("bytes = {}\ndigest = \"{}\"", image.bytes, image.digest));
         }
         let environment = &self.environment;

@@ -19,6 +19,8 @@ pub(crate) struct SharedMountRequest<'a> {
     pub wanted: &'a MountRequest,
     /// The image's file; none where there are only binds.
     pub image: Option<PathBuf>,
+    /// The files of the others, in their order.
+    pub beside: Vec<PathBuf>,
     /// The working directory.
     pub directory: PathBuf,
     /// The same for all ranks of this node and job that ask for the same, and see the same.
@@ -36,13 +38,15 @@ impl SharedMountRequest<'_> {
         check_writers(wanted)?;
         let find = |image: &PathBuf| image.canonicalize().map_err(error::file(image, "find"));
         let image = wanted.image.as_ref().map(find).transpose()?;
+        let beside = wanted.beside.iter().map(|image| find(&image.file));
+        let beside = beside.collect::<Result<Vec<_>, _>>()?;
         let directory = std::env::current_dir().map_err(system("tell the working directory"))?;
-        let request = request(wanted, image.as_deref())?;
+        let request = request(wanted, image.as_deref(), &beside)?;
         let namespaces = NamespaceId::all_own().map_err(system("read /proc/self/ns"))?;
         let root = identity(&look(Path::new("/"))?);
         let name = format!("becalm-{}", digest([request.clone(), format!("{namespaces:?}"), root]));
         let around = digest([format!("{directory:?} {:?}", std::env::var_os("HOME"))]);
-        Ok(SharedMountRequest { wanted, image, directory, name, request, around })
+        Ok(SharedMountRequest { wanted, image, beside, directory, name, request, around })
     }
 
     /// The name for ranks with the same working directory and home, if the image is a whole root
@@ -57,7 +61,11 @@ impl SharedMountRequest<'_> {
     }
 }
 
-fn request(wanted: &MountRequest, image: Option<&Path>) -> Result<String, MountError> {
+fn request(
+    wanted: &MountRequest,
+    image: Option<&Path>,
+    beside: &[PathBuf],
+) -> Result<String, MountError> {
     let mut parts = vec![
         env!("CARGO_PKG_VERSION").to_owned(),
         rustix::process::geteuid().as_raw().to_string(),
@@ -65,6 +73,10 @@ fn request(wanted: &MountRequest, image: Option<&Path>) -> Result<String, MountE
         image.map(look).transpose()?.as_ref().map(identity).unwrap_or_default(),
         wanted.condition.as_ref().map(|condition| condition.of.clone()).unwrap_or_default(),
     ];
+    for (file, image) in beside.iter().zip(&wanted.beside) {
+        let at = image.at.as_ref().map(std::path::absolute).transpose();
+        parts.push(format!("{} {:?}", identity(&look(file)?), at.map_err(system("find a place"))?));
+    }
     for overlay in &wanted.overlays {
         let mode = if overlay.read_only { ":ro" } else { "" };
         parts.push(identity(&overlay.look()?) + mode);

@@ -10,6 +10,7 @@ use sandbox::Loopback;
 use sandbox::mounts::{self, PathHandle};
 use sandbox::namespace::{self, FuseMount, NamespaceError, NamespaceKind};
 
+use super::beside::{self, BesideImage};
 use super::door::{self, DoorMessage};
 use super::error::{self, MountError, no_means, system};
 use super::fresh::{self, UntracedLook};
@@ -29,11 +30,13 @@ pub(super) fn first(
 ) -> Result<HeldImage, MountError> {
     let untraced = UntracedLook::of(plan.wanted);
     let live = match plan.wanted.live {
-        true => live::directories(&fresh::changes(plan, untraced)?, &plan.over()),
+        true => live::directories(&fresh::changes(plan, untraced)?, &plan.all_over()),
         false => fresh::check(plan, untraced).map(|_| Vec::new())?,
     };
     let mark = mark()?;
     let mut held = HeldImage {
+        image: plan.image.to_owned(),
+        beside: plan.beside.iter().map(BesideImage::mounts).collect(),
         over: plan.over(),
         around: plan.is_root().then(|| plan.around.to_owned()),
         by_kernel: false,
@@ -53,10 +56,12 @@ pub(super) fn first(
         mark,
         points: Points::default(),
         mounted: 0,
+        beside: Vec::new(),
         by: MountMethod::Fuse,
         live,
     };
     match &plan.place {
+        MountTarget::Over(_) if !plan.beside.is_empty() => beside::over(&mut build)?,
         MountTarget::Over(paths) => build.over(paths)?,
         MountTarget::Root => root::enter(&mut build)?,
     }
@@ -88,7 +93,7 @@ fn start_holder(
     let holder = Holder {
         line: theirs,
         door,
-        images: &plan.layers,
+        images: &plan.squashes(),
         overlays: &plan.overlays,
         first: std::process::id() as i32,
         mark,
@@ -123,11 +128,13 @@ pub(super) struct Build<'a> {
     /// The source of a mount that no other mounts have.
     pub mark: String,
     /// How many mounts are stacked.
-    mounted: usize,
+    pub mounted: usize,
+    /// The other images, whole.
+    pub beside: Vec<PathHandle>,
     /// What mounts the image.
     by: MountMethod,
     /// Directories that are shown from their source.
-    live: Vec<PathBuf>,
+    pub live: Vec<PathBuf>,
 }
 
 /// A bind, its source opened before anything is mounted over it.
@@ -238,6 +245,7 @@ impl Build<'_> {
         mounts::tmpfs(stage, &self.mark)?;
         self.mounted += 1;
         let (mut lower, devices) = self.images(stage)?;
+        self.beside = lower.drain(..self.plan.beside.len()).collect();
         let all_mine = match self.means {
             NamespaceKind::UserNamespace => holder::ALL_MINE,
             NamespaceKind::Privileged => "",
@@ -266,7 +274,7 @@ impl Build<'_> {
     /// Whether the kernel is to mount the images. It would read all from the image's own file, and ask
     /// nobody whether what is looked up is as it was.
     fn is_for_kernel(&self) -> bool {
-        let layers = &self.plan.layers;
+        let layers = self.plan.squashes();
         match self.plan.wanted.by {
             Some(by) => by == MountMethod::Kernel,
             None if !fresh::door_to_fuse_is_there() => true,
@@ -279,7 +287,7 @@ impl Build<'_> {
     fn images(&mut self, stage: &Path) -> Result<(Vec<PathHandle>, Vec<OwnedFd>), MountError> {
         let (mut places, mut devices) = (Vec::new(), Vec::new());
         let mut by_kernel = self.means == NamespaceKind::Privileged && self.is_for_kernel();
-        for image in &self.plan.layers {
+        for image in &self.plan.squashes() {
             if by_kernel {
                 let mounted = Loopback::attach(&image.file, image.offset, image.size, true)
                     .map_err(error::file("/dev/loop-control", "make a loop device"))

@@ -21,11 +21,12 @@ use std::path::{Path, PathBuf};
 use image_format::squash::{NodeKind, SquashEntry, SquashNode};
 
 use super::bytecode_dirs::decides_nothing;
+use super::beside::OverPaths;
 use super::compare::{SourceCheck, SourceComparison, differences};
 use super::error::MountError;
 use super::healed;
 use super::layer::ImageLayer;
-use super::plan::{MountPlan, MountTarget};
+use super::plan::MountPlan;
 use super::untraced::UntracedFiles;
 use super::wanted::{Freshness, MountMethod, MountRequest};
 
@@ -63,11 +64,17 @@ pub(super) fn door_to_fuse_is_there() -> bool {
 /// # Errors
 /// [`MountError::Stale`], with what has changed; [`MountError::Condition`].
 pub(crate) fn check(plan: &MountPlan<'_>, untraced: UntracedLook) -> Result<u64, MountError> {
-    let found = changes(plan, untraced)?;
-    match found.changed.is_empty() {
-        true => Ok(found.files),
-        false => Err(MountError::Stale { image: plan.image.to_owned(), changed: found.said() }),
+    look_at_condition(plan)?;
+    let mut files = 0;
+    for image in plan.over_paths() {
+        let found = changes_of(plan, &image, untraced);
+        if !found.changed.is_empty() {
+            let (image, changed) = (image.file.to_owned(), found.said());
+            return Err(MountError::Stale { image, changed });
+        }
+        files += found.files;
     }
+    Ok(files)
 }
 
 /// What has changed.
@@ -78,17 +85,36 @@ pub(crate) fn changes(
     plan: &MountPlan<'_>,
     untraced: UntracedLook,
 ) -> Result<SourceComparison, MountError> {
+    look_at_condition(plan)?;
+    let mut all = SourceComparison::default();
+    for image in plan.over_paths() {
+        let found = changes_of(plan, &image, untraced);
+        all.files += found.files;
+        all.changed.extend(found.changed);
+    }
+    Ok(all)
+}
+
+fn look_at_condition(plan: &MountPlan<'_>) -> Result<(), MountError> {
     if let Some(condition) = &plan.wanted.condition {
         (condition.holds)(plan.wanted.freshness).map_err(MountError::Condition)?;
         // It may have asked in threads; a namespace is entered alone.
         sandbox::namespace::until_alone();
     }
+    Ok(())
+}
+
+/// The same of one of the images.
+fn changes_of(
+    plan: &MountPlan<'_>,
+    image: &OverPaths<'_>,
+    untraced: UntracedLook,
+) -> SourceComparison {
     let mut found = SourceComparison::default();
-    let Some(layer) = plan.layers.first() else { return Ok(found) };
-    let MountTarget::Over(paths) = &plan.place else { return Ok(found) };
+    let OverPaths { layer, paths, .. } = *image;
     // Only an image that says what it was made of can be older than that.
-    if layer.manifest().is_none() || plan.wanted.at.is_some() {
-        return Ok(found);
+    if layer.manifest().is_none() || image.is_placed {
+        return found;
     }
     let mut look =
         QuickLook { layer, untraced, checks: Vec::new(), later: UntracedFiles::default(), left: 0 };
@@ -107,7 +133,7 @@ pub(crate) fn changes(
     if look.left > 0 {
         layer.look_later(look.later);
     }
-    Ok(found)
+    found
 }
 
 struct QuickLook<'a> {

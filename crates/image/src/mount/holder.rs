@@ -55,6 +55,11 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// What a later rank is told with the namespaces, in JSON: it need not open the image.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct HeldImage {
+    /// The image's file; empty where there is none.
+    #[serde(with = "image_format::path_json")]
+    pub image: PathBuf,
+    /// The other images.
+    pub beside: Vec<BesideMounts>,
     /// The paths that the image is mounted over; `/` where it is a whole root.
     #[serde(with = "image_format::path_json::list")]
     pub over: Vec<PathBuf>,
@@ -74,6 +79,19 @@ pub(super) struct HeldImage {
     pub checked_at: u64,
     /// and by which rank, if by one of many.
     pub checked_by: Option<RankOfLaunch>,
+}
+
+/// One of several images.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct BesideMounts {
+    /// Its file, without symbolic links in its path.
+    #[serde(with = "image_format::path_json")]
+    pub image: PathBuf,
+    /// The paths that it is mounted over.
+    #[serde(with = "image_format::path_json::list")]
+    pub over: Vec<PathBuf>,
+    /// The file in this node's memory that what its trace read is read from.
+    pub hot_part: Option<String>,
 }
 
 impl HeldImage {

@@ -98,6 +98,11 @@ impl ImageLayer {
         [self.file.as_fd()].into_iter().chain(self.hot.as_ref().map(|hot| hot.as_fd()))
     }
 
+    /// The file of its hot part on this node, where there is one.
+    pub fn hot_part(&self) -> Option<String> {
+        Some(self.hot.as_ref()?.path().to_string_lossy().into_owned())
+    }
+
     /// What it says of itself, if becalm made it.
     pub fn manifest(&self) -> Option<&Manifest> {
         self.manifest.as_ref()

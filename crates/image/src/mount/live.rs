@@ -21,8 +21,8 @@ use super::error::{self, MountError};
 use super::fresh::BYTECODE;
 use super::layer::ImageLayer;
 
-/// No more is mounted at one path: the mark, the image, an underlay and a bind.
-const MOST_COPIES: usize = 8;
+/// No more is mounted at one path: the mark, the images, an underlay and a bind.
+const MOST_COPIES: usize = 8 + super::beside::MOST_IMAGES;
 
 /// The directories that are to be shown from the source, sorted; a file, where it alone was packed.
 pub(super) fn directories(found: &SourceComparison, packed: &[PathBuf]) -> Vec<PathBuf> {
@@ -45,6 +45,12 @@ pub(super) struct LiveSource<'a> {
     source: PathHandle,
 }
 
+impl LiveSource<'_> {
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
 /// Opens those of these paths, and where each is in the image, that have changes.
 pub(super) fn open<'a>(
     layer: Option<&'a ImageLayer>,
@@ -65,7 +71,10 @@ pub(super) fn open<'a>(
 }
 
 /// Shows changed directories from their source.
-pub(super) fn lay(live: &[PathBuf], sources: &[LiveSource<'_>]) -> Result<(), MountError> {
+pub(super) fn lay<'a>(
+    live: &[PathBuf],
+    sources: impl IntoIterator<Item = &'a LiveSource<'a>>,
+) -> Result<(), MountError> {
     for LiveSource { layer, path, node, source } in sources {
         let image = PathHandle::at(path).map_err(error::file(path, "open"))?;
         LiveMounts { layer, live }.lay(path, *node, source, &image, false)?;

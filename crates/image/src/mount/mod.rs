@@ -9,6 +9,8 @@
 //! | `fresh` | whether the image's sources have changed since: what is asked, and when |
 //! | `bytecode_dirs` | bytecode that appears in the source after it was packed |
 //! | `compare` | a file or directory of the image, compared with its source |
+//! | `beside` | several images in one run, each at its own place |
+//! | `conflicts` | what they have in common, and what that means |
 //! | `live` | directories that have changed, shown over the image |
 //! | `untraced` | files that are compared when they are looked up |
 //! | `door` | how ranks of a node find one another |
@@ -37,9 +39,11 @@
 
 mod ahead;
 pub(crate) mod asked;
+mod beside;
 mod build;
 mod bytecode_dirs;
 mod compare;
+mod conflicts;
 mod door;
 pub(crate) mod error;
 pub(crate) mod fresh;
@@ -68,10 +72,12 @@ use std::time::Duration;
 
 use sandbox::join::{NamespaceId, ProcessNamespaces};
 
+pub use conflicts::{ConflictKind, ImageConflict};
 pub use error::MountError;
+pub use holder::BesideMounts;
 pub use overlay::WritableOverlay;
 pub use possible::why_impossible;
-pub use wanted::{Bind, Freshness, MountCondition, MountMethod, MountRequest};
+pub use wanted::{Bind, Freshness, MountCondition, MountMethod, MountRequest, PlacedImage};
 
 use asked::SharedMountRequest;
 use door::SocketState;
@@ -105,6 +111,10 @@ pub struct Entered {
     /// Directories that have changed since it was made, and are shown as they are now
     /// ([`MountRequest::live`]).
     pub live: Vec<PathBuf>,
+    /// The other images, in the order in which they were asked for.
+    pub beside: Vec<BesideMounts>,
+    /// What the images have in common; said to the first rank.
+    pub conflicts: Vec<ImageConflict>,
     /// What the command's environment gets: `BECALM_IMAGE`.
     pub variables: Vec<(OsString, OsString)>,
 }
@@ -151,8 +161,10 @@ fn first(
     door: Option<UnixListener>,
 ) -> Result<Entered, MountError> {
     let mut plan = MountPlan::of(asked)?;
+    let conflicts = conflicts::of(&plan)?;
     let held = build::first(&plan, door)?;
-    Ok(Entered { refused_hot_part: plan.refused.take(), ..entered(asked, held, false) })
+    let refused_hot_part = plan.refused.take();
+    Ok(Entered { refused_hot_part, conflicts, ..entered(asked, held, false) })
 }
 
 fn entered(asked: &SharedMountRequest<'_>, held: HeldImage, joined: bool) -> Entered {
@@ -160,9 +172,9 @@ fn entered(asked: &SharedMountRequest<'_>, held: HeldImage, joined: bool) -> Ent
     if !held.by_kernel {
         spared::end_before_the_holder();
     }
-    let image = asked.image.clone();
-    let variable = image.iter().map(|image| ("BECALM_IMAGE".into(), image.into()));
-    let variables = variable.collect();
+    let image = asked.image.as_ref().map(|_| held.image.clone());
+    let variables = image.iter().map(|image| ("BECALM_IMAGE".into(), all(image, &held.beside)));
+    let variables = variables.collect();
     let hot_part = held.hot.filter(|_| by == MountMethod::Fuse);
     Entered {
         image,
@@ -170,10 +182,22 @@ fn entered(asked: &SharedMountRequest<'_>, held: HeldImage, joined: bool) -> Ent
         by,
         joined,
         live: held.live,
+        beside: held.beside,
+        conflicts: Vec::new(),
         hot_part,
         refused_hot_part: None,
         variables,
     }
+}
+
+/// Several images, one after the other, as in PATH.
+fn all(image: &Path, beside: &[BesideMounts]) -> OsString {
+    let mut all = image.as_os_str().to_owned();
+    for image in beside {
+        all.push(":");
+        all.push(&image.image);
+    }
+    all
 }
 
 /// What came of a knock.
@@ -214,7 +238,7 @@ fn join(stream: &UnixStream, asked: &SharedMountRequest<'_>) -> Result<Joined, M
         let plan = MountPlan::of(asked)?;
         // Nobody knows what the kernel remembers of the files that were looked up.
         let found = fresh::changes(&plan, UntracedLook::Before)?;
-        if live::directories(&found, &plan.over()) != held.live {
+        if live::directories(&found, &plan.all_over()) != held.live {
             return Ok(Joined::Otherwise);
         }
         let by = (asked.wanted.freshness, RankOfLaunch::own());

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use image_format::sif::{Filesystem, Sif};
 
 use super::asked::SharedMountRequest;
+use super::beside::{self, BesideImage, OpenedAt, OverPaths};
 use super::error::{self, MountError};
 use super::layer::ImageLayer;
 use super::overlay::{OpenedOverlay, OverlayForm};
@@ -27,9 +28,14 @@ pub(crate) enum MountTarget {
 #[derive(Debug)]
 pub(crate) struct MountPlan<'a> {
     pub wanted: &'a MountRequest,
-    /// The image's file; empty where there are only binds.
+    /// The image's file; empty where there are only binds. Of several images, the one that is a whole
+    /// root, or the first.
     pub image: &'a Path,
-    /// Images, the lowest first.
+    /// It was said where that one goes.
+    pub is_placed: bool,
+    /// The other images.
+    pub beside: Vec<BesideImage<'a>>,
+    /// Squashfs of the image, the lowest first.
     pub layers: Vec<ImageLayer>,
     /// Partitions of a SIF that hold an ext3: (file, offset, size), seen by root only.
     pub partitions: Vec<(File, u64, u64)>,
@@ -46,20 +52,22 @@ pub(crate) struct MountPlan<'a> {
 impl MountPlan<'_> {
     pub fn of<'a>(asked: &'a SharedMountRequest<'_>) -> Result<MountPlan<'a>, MountError> {
         let SharedMountRequest { wanted, image, directory, around, .. } = asked;
-        let opened = image.as_deref().map(layers).transpose()?.unwrap_or_default();
-        let OpenedImage { layers, partitions, is_sif, refused } = opened;
+        let mut images = beside::open(asked)?;
         let mut overlays = Vec::new();
         for overlay in &wanted.overlays {
             overlays.push(OpenedOverlay::of(overlay)?);
         }
         let image = image.as_deref().unwrap_or(Path::new(""));
-        let place = match layers.first() {
-            Some(layer) => place(image, layer, wanted, is_sif)?,
-            None => MountTarget::Over(Vec::new()),
-        };
+        let first = (!images.is_empty()).then(|| images.remove(0));
+        let first = first.unwrap_or_else(|| OpenedAt::nothing(image));
+        let OpenedAt { file: image, is_placed, opened, place } = first;
+        let OpenedImage { layers, partitions, refused, .. } = opened;
+        let beside = images.into_iter().map(BesideImage::of).collect::<Result<_, _>>()?;
         let mut plan = MountPlan {
             wanted,
             image,
+            is_placed,
+            beside,
             layers,
             partitions,
             refused,
@@ -84,10 +92,32 @@ impl MountPlan<'_> {
         }
     }
 
+    /// The same, with those of the other images.
+    pub fn all_over(&self) -> Vec<PathBuf> {
+        let beside = self.beside.iter().flat_map(|image| &image.paths);
+        self.over().into_iter().chain(beside.map(|(path, _)| path.clone())).collect()
+    }
+
+    /// Every squashfs, in the order in which they are mounted: the other images come first.
+    pub fn squashes(&self) -> Vec<ImageLayer> {
+        let beside = self.beside.iter().map(|image| &image.layer);
+        beside.chain(&self.layers).cloned().collect()
+    }
+
+    /// The images that lie over paths: all but a whole root.
+    pub fn over_paths(&self) -> impl Iterator<Item = OverPaths<'_>> {
+        let first = match (&self.place, self.layers.first()) {
+            (MountTarget::Over(paths), Some(layer)) => {
+                Some(OverPaths { file: self.image, is_placed: self.is_placed, layer, paths })
+            }
+            _ => None,
+        };
+        first.into_iter().chain(self.beside.iter().map(BesideImage::over_paths))
+    }
+
     /// The file of the image's hot part on this node, where there is one.
     pub fn hot_part(&self) -> Option<String> {
-        let hot = self.layers.first()?.hot.as_ref()?;
-        Some(hot.path().to_string_lossy().into_owned())
+        self.layers.first()?.hot_part()
     }
 
     /// Whether the command can write over the image.
@@ -158,14 +188,15 @@ pub(crate) fn layers(path: &Path) -> Result<OpenedImage, MountError> {
     Ok(OpenedImage { layers, partitions, is_sif: true, refused })
 }
 
-fn place(
+/// Where an image goes: to the given place, or where it says that it belongs.
+pub(super) fn place(
     path: &Path,
     image: &ImageLayer,
-    wanted: &MountRequest,
+    at: Option<&Path>,
     is_sif: bool,
 ) -> Result<MountTarget, MountError> {
     let root = Path::new("/");
-    if let Some(at) = &wanted.at {
+    if let Some(at) = at {
         let at = std::path::absolute(at).map_err(error::file(at, "find"))?;
         return Ok(if at == root {
             MountTarget::Root

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use sandbox::mounts::{self, PathHandle};
 
+use super::beside;
 use super::build::{BindSource, Build};
 use super::error::{self, MountError};
 use super::points::{self, MountPointKind};
@@ -37,6 +38,7 @@ pub(super) fn enter(build: &mut Build<'_>) -> Result<(), MountError> {
     }
     build.points.become_root(&stage)?;
     build.bind(usual)?;
+    beside::into_root(build)?;
     // Files that the image does not have are not missed.
     let files = host.into_iter().chain(accounts.into_iter().flatten());
     build.bind(files.filter(|source| source.at.is_file()).collect())?;

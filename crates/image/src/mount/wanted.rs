@@ -15,6 +15,8 @@ pub struct MountRequest {
     pub image: Option<PathBuf>,
     /// Where it is mounted; none: where it says that it belongs. `/`: it is a whole root.
     pub at: Option<PathBuf>,
+    /// Other images, each at its own place, seen together with that one.
+    pub beside: Vec<PlacedImage>,
     /// What lies on top of it; the last one uppermost.
     pub overlays: Vec<WritableOverlay>,
     /// Changes go into memory, and are gone with the last rank.
@@ -29,6 +31,30 @@ pub struct MountRequest {
     pub live: bool,
     /// What else must hold.
     pub condition: Option<MountCondition>,
+}
+
+/// An image, and where it goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlacedImage {
+    /// A squashfs, or a SIF.
+    pub file: PathBuf,
+    /// Where it is mounted; none: where it says that it belongs. `/`: it is a whole root.
+    pub at: Option<PathBuf>,
+}
+
+impl PlacedImage {
+    /// From `FILE` or `FILE:/PLACE`, as squashfs-mount and uenv take it. A file of the whole name is
+    /// meant where there is one.
+    pub fn parse(text: &OsStr) -> PlacedImage {
+        let whole = PlacedImage { file: text.into(), at: None };
+        let bytes = text.as_bytes();
+        let Some(colon) = bytes.windows(2).rposition(|two| two == b":/") else { return whole };
+        if colon == 0 || Path::new(text).exists() {
+            return whole;
+        }
+        let part = |bytes| PathBuf::from(OsStr::from_bytes(bytes));
+        PlacedImage { file: part(&bytes[..colon]), at: Some(part(&bytes[colon + 1..])) }
+    }
 }
 
 /// What must hold before anything is mounted, beside that the image is as its sources are. It is
@@ -117,6 +143,28 @@ impl Bind {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_image_may_have_a_place_and_a_colon_in_its_name() {
+        let directory = tempfile::tempdir().unwrap();
+        let odd = directory.path().join("env:");
+        std::fs::create_dir(&odd).unwrap();
+        std::fs::write(odd.join("a.sqsh"), "").unwrap();
+        let odd = odd.join("a.sqsh");
+        let parse = |text: &str| {
+            let PlacedImage { file, at } = PlacedImage::parse(OsStr::new(text));
+            (file.display().to_string(), at.map(|at| at.display().to_string()))
+        };
+        let place = |at: &str| Some(at.to_owned());
+        assert_eq!(parse("a.sqsh"), ("a.sqsh".into(), None));
+        assert_eq!(parse("a.sqsh:/opt/a"), ("a.sqsh".into(), place("/opt/a")));
+        assert_eq!(parse("a:b.sqsh:/"), ("a:b.sqsh".into(), place("/")));
+        assert_eq!(parse("a:b.sqsh"), ("a:b.sqsh".into(), None));
+        assert_eq!(parse(":/a"), (":/a".into(), None));
+        let odd = odd.display().to_string();
+        assert_eq!(parse(&odd), (odd.clone(), None));
+        assert_eq!(parse(&format!("{odd}:/x")), (odd, place("/x")));
+    }
 
     #[test]
     fn a_bind_has_a_source_a_place_and_a_mode() {

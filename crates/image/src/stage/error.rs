@@ -74,6 +74,9 @@ pub(super) fn file<E: Into<io::Error>>(
 
 /// Refuses what only a mount can do.
 pub(super) fn check(wanted: &MountRequest) -> Result<(), ImageStageError> {
+    if !wanted.beside.is_empty() {
+        return Err(ImageStageError::TakesMount("more than one image"));
+    }
     match (wanted.overlays.is_empty(), wanted.binds.is_empty()) {
         (false, _) => Err(ImageStageError::TakesMount("an image with --overlay")),
         // Those of a calm file are copies in the place of files.

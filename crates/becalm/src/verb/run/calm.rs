@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use anyhow::anyhow;
 use cure::{CalmChange, CalmFile, CalmFileError};
-use image::mount::{Bind, Freshness, MountCondition};
+use image::mount::{Bind, Freshness, MountCondition, PlacedImage};
 use recording::shown_name;
 use remedy::{Digest, FileLook};
 use schemars::JsonSchema;
@@ -92,9 +92,18 @@ impl CalmLaunch {
         launch::set_variables(&[(VARIABLE.into(), path.into())]);
     }
 
-    /// Its image.
-    pub fn image(&self) -> Option<&Path> {
+    /// Its first image.
+    fn image(&self) -> Option<&Path> {
         self.file.image.as_ref().map(|image| &*image.file)
+    }
+
+    /// Its images, each with its place.
+    pub fn images(&self) -> Vec<PlacedImage> {
+        let first = self.image().map(|file| PlacedImage { file: file.to_owned(), at: None });
+        let beside = self.file.beside.iter();
+        let beside = beside
+            .map(|beside| PlacedImage { file: beside.image.file.clone(), at: beside.at.clone() });
+        first.into_iter().chain(beside).collect()
     }
 
     /// Its copies, each to be seen in its file's place.
@@ -118,12 +127,11 @@ impl CalmLaunch {
 
     /// The same where nothing is mounted, and where the image is missing, which would be met first.
     pub fn check_alone(&self, freshness: ImageFreshness) -> Result<(), Failure> {
-        let done = match self.image() {
-            Some(image) if !image.exists() => {
-                Err(self.refusal(&format!("{} is gone", image.display()), false))
-            }
-            None if self.file.shown.is_empty() => self.holds(freshness.into()),
-            _ => Ok(()),
+        let images = self.images();
+        let done = match images.iter().find(|image| !image.file.exists()) {
+            Some(gone) => Err(self.refusal(&format!("{} is gone", gone.file.display()), false)),
+            None if images.is_empty() && self.file.shown.is_empty() => self.holds(freshness.into()),
+            None => Ok(()),
         };
         done.map_err(|why| Failure::of_command(anyhow!(why)))
     }

@@ -7,13 +7,16 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
-use image::mount::{self, Bind, Entered, MountError, MountMethod, MountRequest, WritableOverlay};
+use image::mount::{
+    self, Bind, Entered, MountError, MountMethod, MountRequest, PlacedImage, WritableOverlay,
+};
 use recording::shown_name;
 use sandbox::groups;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::calm::CalmLaunch;
+use super::image_conflicts::{self, EnteredBeside, FoundConflict};
 use super::image_freshness::ImageFreshness;
 use super::stage;
 use crate::exit::{Failure, USAGE};
@@ -34,6 +37,10 @@ pub struct EnteredImage {
     pub hot_part: Option<String>,
     /// Directories that have changed since it was made, and that `--live` shows as they are now.
     pub live: Vec<String>,
+    /// The other images of this run.
+    pub beside: Vec<EnteredBeside>,
+    /// What the images have in common; said to the first rank of the node and job.
+    pub conflicts: Vec<FoundConflict>,
     /// Where it is unpacked, as nothing can be mounted and `--stage` allows it.
     pub staged: Option<stage::UnpackedTree>,
 }
@@ -42,9 +49,10 @@ pub struct EnteredImage {
 #[derive(clap::Args)]
 #[group(skip)]
 pub struct RunImageArgs {
-    /// The image: a squashfs, or a SIF with a whole root
-    #[arg(long, alias = "sif", value_name = "FILE", group = "means")]
-    image: Option<PathBuf>,
+    /// The image: a squashfs, or a SIF with a whole root; several are seen together, each at its own
+    /// place, or at the one given after a colon
+    #[arg(long, alias = "sif", value_name = "FILE[:/PLACE]", group = "means")]
+    image: Vec<OsString>,
 
     /// Mount it here instead of where it says that it belongs; / for a whole root
     #[arg(long, value_name = "PATH", requires = "mounted")]
@@ -93,8 +101,9 @@ pub fn enter(
     command: &mut launch::Command,
     variables: &mut Vec<(OsString, OsString)>,
 ) -> Result<Option<EnteredImage>, Failure> {
-    let image = args.image.as_deref().or(calm.and_then(CalmLaunch::image));
-    let Some(wanted) = wanted(args, image, calm, freshness)? else { return Ok(None) };
+    let mut images = calm.map(CalmLaunch::images).unwrap_or_default();
+    images.extend(args.image.iter().map(|text| PlacedImage::parse(text)));
+    let Some(wanted) = wanted(args, images, calm, freshness)? else { return Ok(None) };
     if let Some(staged) = stage::enter(&args.stage, json, &wanted, command, variables)? {
         return Ok(Some(staged));
     }
@@ -115,6 +124,9 @@ pub fn enter(
     }
     if !entered.joined {
         say_what_is_not_given(&groups);
+        if !json {
+            image_conflicts::say(&entered);
+        }
     }
     let about = about(&entered);
     variables.extend(entered.variables);
@@ -176,6 +188,8 @@ fn about(entered: &Entered) -> Option<EnteredImage> {
         joined: entered.joined,
         hot_part: entered.hot_part.as_ref().map(shown_name),
         live: entered.live.iter().map(shown_name).collect(),
+        beside: entered.beside.iter().map(EnteredBeside::of).collect(),
+        conflicts: entered.conflicts.iter().map(FoundConflict::of).collect(),
         staged: None,
     })
 }
@@ -183,12 +197,17 @@ fn about(entered: &Entered) -> Option<EnteredImage> {
 /// What is to be mounted, if anything is.
 fn wanted(
     args: &RunImageArgs,
-    image: Option<&Path>,
+    mut images: Vec<PlacedImage>,
     calm: Option<&CalmLaunch>,
     freshness: ImageFreshness,
 ) -> Result<Option<MountRequest>, Failure> {
     let usage = |error| Failure { status: USAGE, error };
-    if image.is_none() {
+    if args.at.is_some() && (images.len() > 1 || images.iter().any(|image| image.at.is_some())) {
+        let why =
+            "--at is for one image that has no place yet: give each its own (--image FILE:/PLACE)";
+        return Err(usage(anyhow!(why)));
+    }
+    if images.is_empty() {
         if let Some(option) = args.of_an_image() {
             return Err(usage(anyhow!("{option} is for an image, and the calm file has none")));
         }
@@ -201,9 +220,12 @@ fn wanted(
         Bind::parse(text).map_err(wrong)
     });
     let shown = calm.map(CalmLaunch::shown).unwrap_or_default();
+    let first = (!images.is_empty()).then(|| images.remove(0));
+    let (image, at) = first.map(|first| (first.file, first.at)).unzip();
     Ok(Some(MountRequest {
-        image: image.map(Path::to_path_buf),
-        at: args.at.clone(),
+        image,
+        at: at.flatten().or_else(|| args.at.clone()),
+        beside: images,
         overlays: args.overlay.iter().map(|text| WritableOverlay::parse(text)).collect(),
         writable_tmpfs: args.writable_tmpfs,
         binds: shown.into_iter().map(Ok).chain(binds).collect::<Result<_, _>>()?,

@@ -5,6 +5,7 @@ mod builtins;
 mod calm;
 mod hugepages;
 mod image;
+mod image_conflicts;
 mod image_freshness;
 mod read_ahead;
 mod stage;
@@ -33,13 +34,14 @@ use crate::exit::Failure;
   becalm run --image env.sqsh -- python3 app.py
   srun -n 64 becalm run --image env.sqsh -- python3 app.py
   srun -n 64 becalm run --image env.sqsh --stage -- python3 app.py
+  becalm run --image env.sqsh --image data.sqsh:/opt/data -- python3 app.py
   becalm run --image env.sqsh --overlay changes -- pip install ./package
   becalm run --image root.sif --bind /scratch -- /opt/app/bin/app
   becalm run --builtins --hugepages -- ./unpack.sh
   becalm run --read-ahead start.becalm -- python3 -c 'import torch'
   srun -n 64 becalm run --aslr job -- ./app")]
 #[command(group = clap::ArgGroup::new("means").required(true).multiple(true))]
-#[command(group = clap::ArgGroup::new("mounted").args(["calm", "image"]))]
+#[command(group = clap::ArgGroup::new("mounted").args(["calm", "image"]).multiple(true))]
 #[command(group = clap::ArgGroup::new("bash").args(["calm", "builtins"]).multiple(true))]
 pub struct RunArgs {
     /// What to do, as `becalm fix --apply -o` has written it; see docs/calm-file.md

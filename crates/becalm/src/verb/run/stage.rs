@@ -109,6 +109,8 @@ fn about(staged: &Staged, why: &str) -> EnteredImage {
         joined: staged.joined,
         hot_part: None,
         live: Vec::new(),
+        beside: Vec::new(),
+        conflicts: Vec::new(),
         staged: Some(UnpackedTree {
             why: why.to_owned(),
             tree: shown_name(&staged.tree),

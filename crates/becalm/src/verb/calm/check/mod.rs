@@ -39,16 +39,20 @@ pub fn run(args: &CalmCheckArgs) -> Result<u8, Failure> {
     changes.extend(calm.changes_ahead());
     changes.extend(calm.changes_of_order(&machine::here()));
     let mut reasons: Vec<String> = calm.why_not_executable().into_iter().collect();
-    let image = calm.image.iter().find(|image| !changes.iter().any(|one| one.path == image.file));
+    let first = calm.image.iter().map(|image| (image, None));
+    let beside = calm.beside.iter().map(|beside| (&beside.image, beside.at.clone()));
+    let images = first.chain(beside);
     let mut sources = 0;
-    if let Some(image) = image {
+    for (image, at) in images.filter(|(image, _)| !changes.iter().any(|one| one.path == image.file))
+    {
         let wanted = MountRequest {
             image: Some(image.file.clone()),
+            at,
             freshness: Freshness::Full,
             ..MountRequest::default()
         };
         match mount::compare(&wanted) {
-            Ok(compared) => sources = compared,
+            Ok(compared) => sources += compared,
             Err(why) => reasons.push(why.to_string()),
         }
     }

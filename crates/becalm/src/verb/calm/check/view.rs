@@ -56,7 +56,10 @@ impl CalmChecked {
         reasons: Vec<String>,
     ) -> CalmChecked {
         let holds = changes.is_empty() && reasons.is_empty();
-        let compared = calm.image.iter().len() + 2 * calm.shown.len() + calm.relies_on.len();
+        let compared = calm.image.iter().len()
+            + calm.beside.len()
+            + 2 * calm.shown.len()
+            + calm.relies_on.len();
         let compared = compared + calm.read_ahead.files.len();
         let changed = changes.iter().map(|change| ChangedFile {
             path: shown_name(&change.path),

@@ -25,6 +25,8 @@ pub struct CalmShown {
     directory: String,
     /// The image that is mounted.
     image: Option<ShownImage>,
+    /// Others that are mounted with it.
+    beside: Vec<ShownImageBeside>,
     /// Copies that the command sees in the place of files.
     shown: Vec<ShownInPlace>,
     /// The variables that are changed.
@@ -46,6 +48,14 @@ pub struct CalmShown {
     /// The line to type next.
     #[serde(skip)]
     next: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct ShownImageBeside {
+    /// The image.
+    file: String,
+    /// Where it is mounted, where the calm file says that.
+    at: Option<String>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -108,6 +118,10 @@ impl CalmShown {
             file: shown_name(&shown.file),
             copy: shown_name(&shown.copy),
         });
+        let beside = calm.beside.iter().map(|beside| ShownImageBeside {
+            file: shown_name(&beside.image.file),
+            at: beside.at.as_ref().map(shown_name),
+        });
         CalmShown {
             schema: "becalm.calm.show/1",
             file: shown_name(file),
@@ -118,6 +132,7 @@ impl CalmShown {
                 over: paths(&image.over),
                 bytes: image.bytes,
             }),
+            beside: beside.collect(),
             shown: shown.collect(),
             environment: ShownEnvironment {
                 set: set.collect(),
@@ -164,6 +179,10 @@ impl CalmShown {
         if let Some(ShownImage { file, over, bytes: size }) = &self.image {
             let over = over.join(", ");
             steps.push(format!("It mounts the image {file} ({}) over {over}.", bytes(*size)));
+        }
+        for ShownImageBeside { file, at } in &self.beside {
+            let at = at.as_deref().unwrap_or("where it belongs");
+            steps.push(format!("It mounts the image {file} at {at}."));
         }
         if let [first, ..] = &self.shown[..] {
             let copies = counted(self.shown.len() as u64, "copy", "copies");
