@@ -44,6 +44,9 @@ pub struct Manifest {
     /// 1970; 0: nobody looked.
     #[serde(default)]
     pub changed_ns: u64,
+    /// The inodes of the packed paths, in their order; none: nobody looked.
+    #[serde(default)]
+    pub inodes: Vec<u64>,
     /// What was used from it and lay outside, or the first of that.
     pub outside: Vec<OutsideReference>,
 }

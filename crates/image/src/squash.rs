@@ -323,6 +323,7 @@ pub(crate) fn write(
         healed: healing.healed.as_ref().map_or(0, |healed| healed.bytecode.len() as u64),
         bound: healing.bound.clone(),
         changed_ns: tree.last_change(),
+        inodes: tree.inodes(),
         outside: outside.iter().take(MOST_OUTSIDE).cloned().collect(),
     };
     writer.put(&manifest.encode())?;

@@ -7,6 +7,7 @@ mod calm;
 mod calm_scripts;
 mod hugepages;
 mod image;
+mod image_another;
 mod image_calm;
 mod image_fresh;
 mod image_holder;

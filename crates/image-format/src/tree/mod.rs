@@ -18,6 +18,7 @@ mod patch;
 mod scan;
 mod walk;
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -174,6 +175,20 @@ impl FileTree {
     pub fn last_change(&self) -> u64 {
         let packed = self.nodes.iter().filter(|node| !node.is_above);
         packed.map(|node| nanoseconds(node.attributes.ctime)).max().unwrap_or(0)
+    }
+
+    /// The inodes of the packed paths, in the layout's order.
+    pub fn inodes(&self) -> Vec<u64> {
+        let is_top = |id: FileNodeId| {
+            let node = &self.nodes[id as usize];
+            !node.is_above && (id == 0 || self.nodes[node.parent as usize].is_above)
+        };
+        let tops = (0..self.nodes.len() as FileNodeId).filter(|id| is_top(*id));
+        let inodes: BTreeMap<PathBuf, u64> = tops
+            .map(|id| (self.source(id), self.nodes[id as usize].attributes.identity.1))
+            .collect();
+        let paths = self.layout.paths().iter();
+        paths.map(|path| inodes.get(path).copied().unwrap_or_default()).collect()
     }
 
     /// When the newest of what is packed was changed, in seconds since 1970.

@@ -1,13 +1,16 @@
 //! Directories of bytecode that appear beside sources after they were packed: whoever imports from
 //! the source writes them there. As long as they decide nothing, the image is as its sources are.
 
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use super::compare::{SourceCheck, has_same_names};
+use image_format::squash::{NodeKind, SquashNode};
+
+use super::compare::{SourceCheck, SourceIdentity, has_same_content, has_same_names};
 use super::fresh::BYTECODE;
 use super::healed;
 use super::layer::ImageLayer;
@@ -44,7 +47,44 @@ pub(super) fn decides_nothing(directory: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-fn is_unchecked(pyc: &Path) -> io::Result<bool> {
+/// Whether a directory of bytecode, which has changed since it was packed, decides the same as then:
+/// each file in it that Python takes whatever its source is, is in the image with the same content,
+/// and each of the image's is there.
+pub(super) fn decides_the_same(layer: &ImageLayer, check: &SourceCheck) -> io::Result<bool> {
+    let mut packed: HashMap<Vec<u8>, SquashNode> =
+        layer.entries(check.node).into_iter().map(|entry| (entry.name, entry.node)).collect();
+    for entry in fs::read_dir(&check.path)? {
+        let entry = entry?;
+        let (path, name) = (entry.path(), entry.file_name());
+        let node = packed.remove(name.as_bytes());
+        if !name.as_bytes().ends_with(b".pyc") || !is_unchecked(&path)? {
+            continue;
+        }
+        let Some(node) = node else { return Ok(false) };
+        let attributes = layer.image.attributes(node).map_err(io::Error::other)?;
+        let source = SourceIdentity::Other;
+        let file = SourceCheck { path, node, packed: attributes, source };
+        if file.packed.kind != NodeKind::File || !has_same_content(layer, &file)? {
+            return Ok(false);
+        }
+    }
+    let left = packed.iter().filter(|(name, _)| name.ends_with(b".pyc"));
+    Ok(!left.into_iter().any(|(_, node)| is_packed_unchecked(layer, *node)))
+}
+
+/// Whether the image's own bytecode is such that Python takes it whatever its source is.
+pub(super) fn is_packed_unchecked(layer: &ImageLayer, node: SquashNode) -> bool {
+    let mut header = [0; HEADER];
+    let read = layer.image.open(node).and_then(|file| layer.image.read_at(&file, 0, &mut header));
+    read.is_ok_and(|length| length == HEADER) && is_unchecked_header(header)
+}
+
+fn is_unchecked_header(header: [u8; HEADER]) -> bool {
+    let [.., a, b, c, d] = header;
+    u32::from_le_bytes([a, b, c, d]) == UNCHECKED
+}
+
+pub(super) fn is_unchecked(pyc: &Path) -> io::Result<bool> {
     // Neither a pipe nor a directory is imported.
     match fs::metadata(pyc) {
         Ok(there) if there.is_file() => {}
@@ -54,9 +94,6 @@ fn is_unchecked(pyc: &Path) -> io::Result<bool> {
     match File::open(pyc)?.read_exact(&mut header) {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
         Err(error) => Err(error),
-        Ok(()) => {
-            let [.., a, b, c, d] = header;
-            Ok(u32::from_le_bytes([a, b, c, d]) == UNCHECKED)
-        }
+        Ok(()) => Ok(is_unchecked_header(header)),
     }
 }

@@ -18,8 +18,10 @@ use std::sync::{Mutex, PoisonError};
 
 use image_format::squash::{NodeKind, SquashAttributes, SquashEntry, SquashNode};
 use image_format::tree::seconds;
+use rustix::fs::{Access, AtFlags, CWD};
+use rustix::io::Errno;
 
-use super::bytecode_dirs::only_bytecode_is_new;
+use super::bytecode_dirs::{self, only_bytecode_is_new};
 use super::fresh::BYTECODE;
 use super::layer::ImageLayer;
 
@@ -37,6 +39,29 @@ pub(crate) struct SourceCheck {
     pub path: PathBuf,
     pub node: SquashNode,
     pub packed: SquashAttributes,
+    pub source: SourceIdentity,
+}
+
+/// Whether what lies at a path now is what was packed there, by its inode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SourceIdentity {
+    /// It is.
+    Same,
+    /// Nothing says so. A directory may have been renamed to here with all that is in it.
+    Unknown,
+    /// It is another one, or lies in another one: a release of before that was moved back, a copy.
+    /// Equal times say nothing of it.
+    Other,
+}
+
+impl SourceIdentity {
+    /// Of what lies in a directory.
+    pub fn below(self) -> SourceIdentity {
+        match self {
+            SourceIdentity::Same | SourceIdentity::Unknown => SourceIdentity::Unknown,
+            SourceIdentity::Other => SourceIdentity::Other,
+        }
+    }
 }
 
 /// What came of it.
@@ -101,11 +126,20 @@ pub(super) fn difference(
     let packed = &check.packed;
     match there {
         Err(error) if matches!(error.kind(), NotFound | NotADirectory) => Some("is gone"),
-        // Whoever may not look at it may use the image all the same.
+        // Whoever may not look at it may use the image all the same, unless he might before: then
+        // the directory above it tells.
         Err(error) if error.kind() == PermissionDenied => None,
         Err(_) => Some("cannot be looked at"),
         Ok(there) if there.is_dir() != (packed.kind == NodeKind::Directory) => {
             Some("is something else")
+        }
+        Ok(there) if is_closed(check, &there) => Some("may not be used any more"),
+        Ok(there) if there.is_dir() && check.path.ends_with(OsStr::from_bytes(BYTECODE)) => {
+            let is_same = seconds(there.mtime()) == packed.mtime && !layer.is_touched(&there);
+            match is_same || bytecode_dirs::decides_the_same(layer, check).is_ok_and(|same| same) {
+                true => None,
+                false => Some("has changed"),
+            }
         }
         Ok(there) if there.is_dir() && seconds(there.mtime()) != packed.mtime => {
             match only_bytecode_is_new(layer, check) {
@@ -115,8 +149,11 @@ pub(super) fn difference(
         }
         Ok(there) if seconds(there.mtime()) != packed.mtime => Some("has changed"),
         Ok(there) if there.is_file() && there.len() != packed.size => Some("has another size"),
-        Ok(there) if layer.is_touched(&there) => {
+        Ok(there) if check.source == SourceIdentity::Other || layer.is_touched(&there) => {
             let is_same = match packed.kind {
+                NodeKind::Directory if check.source == SourceIdentity::Unknown => {
+                    has_same_names(layer, check).map(|same| same && is_same_below(layer, check))
+                }
                 NodeKind::Directory => has_same_names(layer, check),
                 NodeKind::File => match layer.bound(&check.path) {
                     Some(bound) => bound.is_still_in(&check.path),
@@ -133,6 +170,55 @@ pub(super) fn difference(
         }
         Ok(_) => None,
     }
+}
+
+/// Whether this process may use a file or look into a directory no more, as it might have when that
+/// was packed.
+fn is_closed(check: &SourceCheck, there: &Metadata) -> bool {
+    let packed = &check.packed;
+    if (there.mode() & 0o7777, there.uid(), there.gid())
+        == (packed.mode.into(), packed.uid, packed.gid)
+    {
+        return false;
+    }
+    let needed = match packed.kind {
+        NodeKind::Directory => Access::READ_OK | Access::EXEC_OK,
+        NodeKind::File => Access::READ_OK,
+        _ => return false,
+    };
+    let now = rustix::fs::accessat(CWD, &check.path, needed, AtFlags::EACCESS);
+    now == Err(Errno::ACCESS) && was_open(packed)
+}
+
+fn was_open(packed: &SquashAttributes) -> bool {
+    let groups = || rustix::process::getgroups().unwrap_or_default();
+    let is_own_group = || {
+        let group = rustix::process::getegid().as_raw();
+        packed.gid == group || groups().iter().any(|group| group.as_raw() == packed.gid)
+    };
+    let shift = match packed.uid == rustix::process::geteuid().as_raw() {
+        true => 6,
+        false if is_own_group() => 3,
+        false => 0,
+    };
+    let needed = if packed.kind == NodeKind::Directory { 0o5 } else { 0o4 };
+    u32::from(packed.mode) >> shift & needed == needed
+}
+
+/// Whether all below a directory is as it was packed, byte by byte.
+fn is_same_below(layer: &ImageLayer, check: &SourceCheck) -> bool {
+    layer.entries(check.node).iter().all(|entry| {
+        if !matches!(entry.kind, NodeKind::Directory | NodeKind::File) {
+            return true;
+        }
+        // A damaged image is said to be so by whatever reads it.
+        let Ok(packed) = layer.image.attributes(entry.node) else { return true };
+        let path = check.path.join(OsStr::from_bytes(&entry.name));
+        let below = SourceCheck { path, node: entry.node, packed, source: SourceIdentity::Other };
+        let is_bytecode = entry.name == BYTECODE;
+        difference(layer, &below, fs::symlink_metadata(&below.path)).is_none()
+            && (entry.kind == NodeKind::File || is_bytecode || is_same_below(layer, &below))
+    })
 }
 
 /// Whether a directory has the same names, of the same kinds, and links with the same targets.
@@ -164,7 +250,7 @@ pub(super) fn has_same_names(layer: &ImageLayer, check: &SourceCheck) -> io::Res
     Ok(packed.keys().all(|name| *name == BYTECODE))
 }
 
-fn has_same_content(layer: &ImageLayer, check: &SourceCheck) -> io::Result<bool> {
+pub(super) fn has_same_content(layer: &ImageLayer, check: &SourceCheck) -> io::Result<bool> {
     let packed = layer.image.open(check.node).map_err(io::Error::other)?;
     let mut source = File::open(&check.path)?;
     let (mut here, mut there) = (vec![0; PIECE], vec![0; PIECE]);

@@ -5,9 +5,11 @@
 //! every file that the trace opened, and of every source whose bytecode it opened, or, where there
 //! was no trace, of all that look like code. A file that it leaves out is looked at when it is first
 //! looked up ([`super::untraced`]), where becalm serves the image; where the kernel mounts it, or it
-//! is unpacked, nobody could do that, and every file is looked at before. It leaves out
-//! `__pycache__`, since Python compares what is in there with the sources itself. The full look
-//! compares every file.
+//! is unpacked, nobody could do that, and every file is looked at before. Of
+//! `__pycache__` it asks for the directory's own time: Python compares what is in there with the
+//! sources itself, but for such bytecode as it takes unasked ([`super::bytecode_dirs`]). Where a
+//! packed path leads to another inode than it did, times say nothing, and every file's content is
+//! compared. The full look compares every file.
 //!
 //! squashfs keeps whole seconds. That is enough: an image is made only once the second of the
 //! newest change is over ([`crate::squash`]).
@@ -20,9 +22,9 @@ use std::path::{Path, PathBuf};
 
 use image_format::squash::{NodeKind, SquashEntry, SquashNode};
 
-use super::bytecode_dirs::decides_nothing;
 use super::beside::OverPaths;
-use super::compare::{SourceCheck, SourceComparison, differences};
+use super::bytecode_dirs::decides_nothing;
+use super::compare::{SourceCheck, SourceComparison, SourceIdentity, differences};
 use super::error::MountError;
 use super::healed;
 use super::layer::ImageLayer;
@@ -120,13 +122,14 @@ fn changes_of(
         QuickLook { layer, untraced, checks: Vec::new(), later: UntracedFiles::default(), left: 0 };
     for (path, inner) in paths.iter().filter(|(path, _)| path.exists()) {
         let Some(node) = layer.find(inner) else { continue };
+        let source = layer.identity(path);
         match plan.wanted.freshness {
             Freshness::No => {}
             Freshness::Quick => {
-                look.add(path.clone(), node);
-                look.deciding(path, node);
+                look.add(path.clone(), node, source);
+                look.deciding(path, node, source.below());
             }
-            Freshness::Full => full(layer, path, node, &mut found),
+            Freshness::Full => full(layer, path, node, source, &mut found),
         }
     }
     found.add(&look.checks, &differences(layer, &look.checks));
@@ -147,16 +150,18 @@ struct QuickLook<'a> {
 }
 
 impl QuickLook<'_> {
-    fn add(&mut self, path: PathBuf, node: SquashNode) {
+    fn add(&mut self, path: PathBuf, node: SquashNode, source: SourceIdentity) {
         // A damaged image is said to be so by whatever reads it.
         if let Ok(packed) = self.layer.image.attributes(node) {
-            self.checks.push(SourceCheck { path, node, packed });
+            self.checks.push(SourceCheck { path, node, packed, source });
         }
     }
 
     /// Adds all below a directory that decides which code runs.
-    fn deciding(&mut self, directory: &Path, node: SquashNode) {
+    fn deciding(&mut self, directory: &Path, node: SquashNode, source: SourceIdentity) {
         let entries = self.layer.entries(node);
+        // Of another source nothing is known by its times.
+        let all = self.untraced == UntracedLook::Before || source == SourceIdentity::Other;
         let compiled = self.traced_bytecode(&entries);
         self.later.directories.insert(node, directory.to_owned());
         for entry in &entries {
@@ -164,20 +169,23 @@ impl QuickLook<'_> {
             match entry.kind {
                 NodeKind::Directory if entry.name == BYTECODE => {
                     self.later.bytecode.insert(entry.node, directory.to_owned());
+                    if all || !compiled.is_empty() {
+                        self.later.known.insert(entry.node);
+                        self.add(path(), entry.node, source);
+                    }
                 }
                 NodeKind::Directory => {
-                    self.add(path(), entry.node);
-                    self.deciding(&path(), entry.node);
+                    self.add(path(), entry.node, source);
+                    self.deciding(&path(), entry.node, source);
                 }
                 NodeKind::File => {
                     let is_compiled = || {
                         let stem = entry.name.strip_suffix(b".py");
                         stem.is_some_and(|stem| compiled.contains(stem))
                     };
-                    if self.untraced == UntracedLook::Before || self.is_used(entry) || is_compiled()
-                    {
+                    if all || self.is_used(entry) || is_compiled() {
                         self.later.known.insert(entry.node);
-                        self.add(path(), entry.node);
+                        self.add(path(), entry.node, source);
                     } else {
                         self.left += 1;
                     }
@@ -221,10 +229,16 @@ impl QuickLook<'_> {
     }
 }
 
-fn full(layer: &ImageLayer, path: &Path, node: SquashNode, found: &mut SourceComparison) {
+fn full(
+    layer: &ImageLayer,
+    path: &Path,
+    node: SquashNode,
+    source: SourceIdentity,
+    found: &mut SourceComparison,
+) {
     let Ok(packed) = layer.image.attributes(node) else { return };
     let is_packed_dir = packed.kind == NodeKind::Directory;
-    let check = [SourceCheck { path: path.to_owned(), node, packed }];
+    let check = [SourceCheck { path: path.to_owned(), node, packed, source }];
     found.add(&check, &differences(layer, &check));
     if !is_packed_dir || !fs::symlink_metadata(path).is_ok_and(|there| there.is_dir()) {
         return;
@@ -233,8 +247,10 @@ fn full(layer: &ImageLayer, path: &Path, node: SquashNode, found: &mut SourceCom
     for entry in &entries {
         let below = path.join(OsStr::from_bytes(&entry.name));
         match healed::bytecode(layer, node, entry) {
-            Some(healed) => full_bytecode(layer, &below, entry.node, &healed, found),
-            None => full(layer, &below, entry.node, found),
+            Some(healed) => {
+                full_bytecode(layer, &below, entry.node, source.below(), &healed, found)
+            }
+            None => full(layer, &below, entry.node, source.below(), found),
         }
     }
     new_names(path, &entries, found);
@@ -245,6 +261,7 @@ fn full_bytecode(
     layer: &ImageLayer,
     path: &Path,
     node: SquashNode,
+    source: SourceIdentity,
     healed: &BTreeSet<Vec<u8>>,
     found: &mut SourceComparison,
 ) {
@@ -257,10 +274,10 @@ fn full_bytecode(
         return;
     }
     let Ok(packed) = layer.image.attributes(node) else { return };
-    let check = [SourceCheck { path: path.to_owned(), node, packed }];
+    let check = [SourceCheck { path: path.to_owned(), node, packed, source }];
     found.add(&check, &differences(layer, &check));
     for entry in entries.iter().filter(|entry| !is_healed(entry)) {
-        full(layer, &path.join(OsStr::from_bytes(&entry.name)), entry.node, found);
+        full(layer, &path.join(OsStr::from_bytes(&entry.name)), entry.node, source, found);
     }
     new_names(path, &entries, found);
 }

@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 
 use image_format::squash::{ListingPosition, NodeKind, SquashEntry, SquashNode};
 
+use super::bytecode_dirs::is_packed_unchecked;
 use super::layer::ImageLayer;
 
 /// Of a directory's `__pycache__`, the names of what was compiled into it; none where the entry
@@ -30,7 +31,8 @@ pub(super) fn bytecode(
     (!names.is_empty()).then_some(names)
 }
 
-/// It has the time of its source, which no bytecode has that was written after that.
+/// It has the time of its source, which no bytecode has that was written after that; and it names
+/// its source, which such as Python takes unasked does not.
 fn was_compiled(layer: &ImageLayer, directory: SquashNode, file: &SquashEntry) -> bool {
     let image = &layer.image;
     let Some(end) = file.name.iter().position(|byte| *byte == b'.') else { return false };
@@ -38,4 +40,5 @@ fn was_compiled(layer: &ImageLayer, directory: SquashNode, file: &SquashEntry) -
     let Ok(Some(source)) = image.lookup(directory, &source) else { return false };
     let times = image.attributes(source).and_then(|it| Ok((it, image.attributes(file.node)?)));
     times.is_ok_and(|(source, bytecode)| source.mtime == bytecode.mtime)
+        && !is_packed_unchecked(layer, file.node)
 }

@@ -2,8 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fmt;
-use std::fs::File;
-use std::fs::Metadata;
+use std::fs::{self, File, Metadata};
 use std::io;
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -19,6 +18,7 @@ use image_format::squash::{
 };
 
 use super::ahead::Ahead;
+use super::compare::SourceIdentity;
 use super::error::MountError;
 use super::untraced::{EditedFile, UntracedFiles};
 use crate::Manifest;
@@ -132,6 +132,24 @@ impl ImageLayer {
         let packed = self.manifest.as_ref().map_or(0, |manifest| manifest.changed_ns);
         let time = image_format::tree::nanoseconds((there.ctime(), there.ctime_nsec() as u32));
         packed != 0 && time > packed
+    }
+
+    /// Whether a packed path leads to what it led to then. A server in user space and an overlay may
+    /// number their files anew each time they are mounted.
+    pub fn identity(&self, path: &Path) -> SourceIdentity {
+        const RENUMBERED: [i64; 2] = [0x6573_5546, 0x794c_7630];
+        let keeps_numbers =
+            || rustix::fs::statfs(path).is_ok_and(|it| !RENUMBERED.contains(&(it.f_type as i64)));
+        let packed = self.manifest().and_then(|manifest| {
+            let at = manifest.layout.paths().iter().position(|packed| packed == path)?;
+            manifest.inodes.get(at).copied()
+        });
+        let there = fs::symlink_metadata(path).map(|there| there.ino());
+        match (packed, there) {
+            (Some(packed), Ok(there)) if packed == there => SourceIdentity::Same,
+            (Some(_), Ok(_)) if keeps_numbers() => SourceIdentity::Other,
+            _ => SourceIdentity::Unknown,
+        }
     }
 
     /// Leaves files for whoever serves the image to look at.

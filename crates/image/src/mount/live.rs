@@ -28,6 +28,8 @@ const MOST_COPIES: usize = 8 + super::beside::MOST_IMAGES;
 pub(super) fn directories(found: &SourceComparison, packed: &[PathBuf]) -> Vec<PathBuf> {
     let directory = |(path, _): &(PathBuf, &str)| {
         let is_dir = fs::symlink_metadata(path).is_ok_and(|there| there.is_dir());
+        // Bytecode is shown with the sources beside it.
+        let is_dir = is_dir && !path.ends_with(OsStr::from_bytes(BYTECODE));
         match (is_dir || packed.contains(path), path.parent()) {
             (false, Some(above)) => above.to_owned(),
             _ => path.clone(),

@@ -16,8 +16,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use image_format::squash::{NodeKind, SquashAttributes, SquashNode};
 use image_format::tree::seconds;
 
-use super::compare::{SourceCheck, difference, differences};
-use super::fresh::module;
+use super::bytecode_dirs::is_unchecked;
+use super::compare::{SourceCheck, SourceIdentity, difference, differences};
+use super::fresh::{BYTECODE, module};
 use super::layer::ImageLayer;
 
 /// What is to be looked at when it is looked up.
@@ -31,6 +32,8 @@ pub(crate) struct UntracedFiles {
     pub known: HashSet<SquashNode>,
     /// Files that are served from the source.
     edited: Edited,
+    /// Directories of bytecode that were looked at, and whether they decide something else by now.
+    bytecode_found: Mutex<HashMap<SquashNode, bool>>,
 }
 
 #[derive(Debug, Default)]
@@ -76,7 +79,7 @@ impl UntracedFiles {
             directories: self.directories.clone(),
             bytecode: self.bytecode.clone(),
             known: self.known.clone(),
-            edited: Edited::default(),
+            ..UntracedFiles::default()
         }
     }
 
@@ -93,7 +96,8 @@ impl UntracedFiles {
                     && let Ok(packed) = layer.image.attributes(entry.node)
                 {
                     let path = path.join(OsStr::from_bytes(&entry.name));
-                    checks.push(SourceCheck { path, node: entry.node, packed });
+                    let source = SourceIdentity::Unknown;
+                    checks.push(SourceCheck { path, node: entry.node, packed, source });
                     names.push((*directory, entry));
                 }
             }
@@ -135,19 +139,41 @@ impl UntracedFiles {
                     self.edited.modules.lock().unwrap_or_else(PoisonError::into_inner);
                 modules.insert(path.with_extension(""));
             }
-        } else if let Some(directory) = self.bytecode.get(&directory)
-            && self.edited.are_there.load(Ordering::Acquire)
+        } else if let Some(sources) = self.bytecode.get(&directory)
             && let Some(module) = module(name.as_bytes())
         {
-            let source = directory.join(OsStr::from_bytes(module));
-            let modules = self.edited.modules.lock().unwrap_or_else(PoisonError::into_inner);
-            if modules.contains(&source) {
-                drop(modules);
-                let path = directory.join("__pycache__").join(name);
+            let kept = sources.join(OsStr::from_bytes(BYTECODE));
+            let path = kept.join(name);
+            let is_edited = self.edited.are_there.load(Ordering::Acquire) && {
+                let source = sources.join(OsStr::from_bytes(module));
+                let modules = self.edited.modules.lock().unwrap_or_else(PoisonError::into_inner);
+                modules.contains(&source)
+            };
+            // Such as Python takes without a look at its source.
+            let decides = || {
+                self.is_other_bytecode(layer, directory, &kept)
+                    && is_unchecked(&path).is_ok_and(|unchecked| unchecked)
+            };
+            if is_edited || decides() {
                 return Ok(self.compare(layer, &path, node)?.is_some());
             }
         }
         Ok(true)
+    }
+
+    /// Whether a directory of bytecode decides something else by now. Looked at once.
+    fn is_other_bytecode(&self, layer: &ImageLayer, node: SquashNode, kept: &Path) -> bool {
+        if self.known.contains(&node) {
+            return false;
+        }
+        let mut found = self.bytecode_found.lock().unwrap_or_else(PoisonError::into_inner);
+        *found.entry(node).or_insert_with(|| {
+            let source = SourceIdentity::Unknown;
+            layer.image.attributes(node).is_ok_and(|packed| {
+                let check = SourceCheck { path: kept.to_owned(), node, packed, source };
+                difference(layer, &check, fs::symlink_metadata(kept)).is_some()
+            })
+        })
     }
 
     /// Whether a file is as it was packed; none: it is gone. One that is not is served as it is now.
@@ -161,7 +187,8 @@ impl UntracedFiles {
         if packed.kind != NodeKind::File {
             return Ok(Some(true));
         }
-        let check = SourceCheck { path: path.to_owned(), node, packed };
+        let source = SourceIdentity::Unknown;
+        let check = SourceCheck { path: path.to_owned(), node, packed, source };
         if difference(layer, &check, fs::symlink_metadata(path)).is_none() {
             return Ok(Some(true));
         }

@@ -3,12 +3,14 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use image::mount::{
-    self, Bind, Entered, MountError, MountMethod, MountRequest, PlacedImage, WritableOverlay,
+    self, Bind, Entered, Freshness, MountError, MountMethod, MountRequest, PlacedImage,
+    WritableOverlay,
 };
 use recording::shown_name;
 use sandbox::groups;
@@ -108,6 +110,7 @@ pub fn enter(
         return Ok(Some(staged));
     }
     let groups = written_groups(&wanted);
+    let seen = seen_already(&wanted);
     let entered = mount::enter(&wanted).map_err(|error| match (error, calm) {
         (MountError::Stale { image, changed }, Some(calm)) => {
             let image = image.display();
@@ -123,6 +126,12 @@ pub fn enter(
         term::warn(&older(&entered, first));
     }
     if !entered.joined {
+        if let Some(image) = seen {
+            term::warn(&format!(
+                "this is run from {} already: what has changed since that run began is not seen here",
+                shown_name(&image)
+            ));
+        }
         say_what_is_not_given(&groups);
         if !json {
             image_conflicts::say(&entered);
@@ -131,6 +140,21 @@ pub fn enter(
     let about = about(&entered);
     variables.extend(entered.variables);
     Ok(about)
+}
+
+/// An image that this process sees already, of those that are asked for: its sources are behind it.
+fn seen_already(wanted: &MountRequest) -> Option<PathBuf> {
+    let seen = std::env::var_os("BECALM_IMAGE")?;
+    let is_seen = |image: &PathBuf| {
+        let image = image.canonicalize().ok()?;
+        seen.as_bytes()
+            .split(|byte| *byte == b':')
+            .find(|one| *one == image.as_os_str().as_bytes())?;
+        Some(image)
+    };
+    let beside = wanted.beside.iter().map(|beside| &beside.file);
+    let checked = wanted.freshness != Freshness::No;
+    wanted.image.iter().chain(beside).filter(|_| checked).find_map(is_seen)
 }
 
 /// What is said of an image with changes: where the first is, and how many there are.

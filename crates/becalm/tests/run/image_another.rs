@@ -1,0 +1,203 @@
+//! Sources that are others than were packed, though their sizes and times are the same: releases that
+//! were moved back, bytecode that Python takes unasked, directories that were closed.
+
+use std::fs::{self, FileTimes};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, SystemTime};
+
+use testkit::imaged::{As, Imaged, ways};
+use testkit::live::Ran;
+use testkit::run;
+
+use crate::BECALM;
+
+const OLDER: &str = "is older than what it was made of";
+
+/// A release as an archive with one time for all gives it.
+fn release(directory: &Path, version: &str) {
+    fs::create_dir_all(directory.join("pk/deep")).unwrap();
+    for module in ["pk/__init__.py", "pk/deep/m.py", "pk/deep/other.py"] {
+        fs::write(directory.join(module), format!("V = '{version}'\n")).unwrap();
+    }
+    let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+    for path in ["pk/__init__.py", "pk/deep/m.py", "pk/deep/other.py", "pk/deep", "pk", "."] {
+        let file = fs::File::open(directory.join(path)).unwrap();
+        file.set_times(FileTimes::new().set_modified(time)).unwrap();
+    }
+}
+
+struct Releases {
+    image: Imaged,
+}
+
+impl Releases {
+    /// An image of the second release, while the first lies beside it.
+    fn new(traced: bool) -> Releases {
+        let (scene, _) = testkit::user::scene_for_a_user(&[]);
+        let above = scene.subdirectory("apps");
+        let [first, directory] = ["first", "env"].map(|name| format!("{above}/{name}"));
+        release(Path::new(&first), "one");
+        release(Path::new(&directory), "two");
+        let image = scene.at("image.sqsh");
+        let mut build = Command::new(BECALM);
+        build.args(["image", "build", "-o", &image, &directory]);
+        if traced {
+            build.args(["--", "python3", "-B", "-c", "import pk.deep.m"]);
+        }
+        assert_eq!(run(build.env("PYTHONPATH", &directory)).code(), 0);
+        Releases { image: Imaged { scene, directory, image } }
+    }
+
+    fn apps(&self, name: &str) -> String {
+        self.image.scene.at(&format!("apps/{name}"))
+    }
+
+    fn ran(&self, who: As, options: &[&str]) -> Ran {
+        let script = "import pk.deep.m as m, pk.deep.other as o; print(m.V, o.V)";
+        let mut command = self.image.run(who, options, &["python3", "-B", "-c", script]);
+        run(command.env("PYTHONPATH", &self.image.directory).current_dir("/"))
+    }
+
+    #[track_caller]
+    fn is_refused(&self, what: &str) {
+        for who in ways() {
+            for options in [&[][..], &["--check", "full"]] {
+                let ran = self.ran(who, options);
+                assert!(ran.err().contains(OLDER), "{what} {who:?}: {} {}", ran.out(), ran.err());
+            }
+        }
+        assert_eq!(self.ran(As::User, &["--live"]).out(), "one one\n", "{what}");
+    }
+}
+
+#[test]
+fn a_release_of_before_that_was_moved_back_is_not_taken_for_the_one_that_was_packed() {
+    for traced in [true, false] {
+        let releases = Releases::new(traced);
+        fs::rename(releases.apps("env"), releases.apps("second")).unwrap();
+        fs::rename(releases.apps("first"), releases.apps("env")).unwrap();
+        releases.is_refused("the packed directory");
+    }
+}
+
+#[test]
+fn nor_is_one_that_was_moved_back_with_the_directory_above_it_or_below() {
+    let releases = Releases::new(true);
+    let at = |name: &str| releases.image.scene.at(name);
+    fs::create_dir(at("old")).unwrap();
+    fs::rename(releases.apps("first"), at("old/env")).unwrap();
+    fs::rename(at("apps"), at("new")).unwrap();
+    fs::rename(at("old"), at("apps")).unwrap();
+    releases.is_refused("the directory above");
+
+    let releases = Releases::new(true);
+    let times = |path: &str| fs::metadata(releases.apps(path)).unwrap().modified().unwrap();
+    let kept = times("env/pk");
+    fs::rename(releases.apps("env/pk/deep"), releases.apps("deep")).unwrap();
+    fs::rename(releases.apps("first/pk/deep"), releases.apps("env/pk/deep")).unwrap();
+    fs::File::open(releases.apps("env/pk")).unwrap().set_modified(kept).unwrap();
+    releases.is_refused("a directory below");
+}
+
+#[test]
+fn a_copy_with_the_same_content_is_as_good_as_what_was_packed() {
+    let releases = Releases::new(true);
+    let copied =
+        run(Command::new("cp").args(["-a", &releases.apps("env"), &releases.apps("copy")]));
+    assert_eq!(copied.code(), 0);
+    fs::rename(releases.apps("env"), releases.apps("second")).unwrap();
+    fs::rename(releases.apps("copy"), releases.apps("env")).unwrap();
+    for who in ways() {
+        let ran = releases.ran(who, &[]);
+        assert_eq!((ran.out().as_str(), ran.err().as_str()), ("two two\n", ""), "{who:?}");
+    }
+    // One byte of it, and the file's time kept.
+    let module = releases.apps("env/pk/deep/other.py");
+    let kept = fs::metadata(&module).unwrap().modified().unwrap();
+    fs::write(&module, "V = 'one'\n").unwrap();
+    fs::File::open(&module).unwrap().set_modified(kept).unwrap();
+    assert!(releases.ran(As::User, &[]).err().contains(OLDER));
+}
+
+/// Compiles a module so that Python never looks at its source again.
+fn compile_unchecked(module: &str) {
+    let script = "import py_compile as p, sys; \
+                  p.compile(sys.argv[1], invalidation_mode=p.PycInvalidationMode.UNCHECKED_HASH)";
+    assert_eq!(run(Command::new("python3").args(["-c", script, module])).code(), 0);
+}
+
+/// Another bytecode for a module, while its source stays.
+fn replace_bytecode(module: &str) {
+    let kept = fs::metadata(module).unwrap().modified().unwrap();
+    let source = fs::read(module).unwrap();
+    fs::write(module, "V = 'one'\n").unwrap();
+    compile_unchecked(module);
+    fs::write(module, source).unwrap();
+    fs::File::open(module).unwrap().set_modified(kept).unwrap();
+}
+
+#[test]
+fn bytecode_that_python_takes_unasked_is_the_sources() {
+    for compiled_before in [true, false] {
+        for name in ["m", "other"] {
+            let releases = Releases::new(true);
+            let module = releases.apps(&format!("env/pk/deep/{name}.py"));
+            if compiled_before {
+                compile_unchecked(&module);
+                let mut build = Command::new(BECALM);
+                build.args(["image", "build", "-o", &releases.image.image, &releases.apps("env")]);
+                build.args(["--", "python3", "-B", "-c", "import pk.deep.m"]);
+                assert_eq!(run(build.env("PYTHONPATH", releases.apps("env"))).code(), 0);
+            }
+            replace_bytecode(&module);
+            let plain = [
+                "python3",
+                "-B",
+                "-c",
+                "import pk.deep.m as m, pk.deep.other as o; print(m.V, o.V)",
+            ];
+            let plain = run(Command::new(plain[0])
+                .args(&plain[1..])
+                .env("PYTHONPATH", releases.apps("env")));
+            assert!(plain.out().contains("one"), "{}", plain.out());
+            for who in ways() {
+                for options in [&[][..], &["--check", "full"], &["--live"]] {
+                    let ran = releases.ran(who, options);
+                    let is_right = ran.out() == plain.out() || ran.err().contains(OLDER);
+                    let what = format!("{compiled_before} {name} {who:?} {options:?}");
+                    assert!(is_right, "{what}: {} {}", ran.out(), ran.err());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_was_open_to_a_user_and_is_closed_now_is_not_shown_from_the_image() {
+    let releases = Releases::new(true);
+    for (path, mode) in [("env/pk/deep", 0o700), ("env", 0o700), ("env/pk/deep/m.py", 0o600)] {
+        let path = releases.apps(path);
+        let open = fs::metadata(&path).unwrap().permissions();
+        fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
+        for options in [&[][..], &["--check", "full"]] {
+            let ran = releases.ran(As::User, options);
+            assert!(ran.err().contains("may not be used any more"), "{path}: {}", ran.err());
+        }
+        fs::set_permissions(&path, open).unwrap();
+        assert_eq!(releases.ran(As::User, &[]).out(), "two two\n");
+    }
+}
+
+#[test]
+fn in_a_run_from_the_image_another_says_that_nothing_newer_is_seen() {
+    let releases = Releases::new(true);
+    let image = &releases.image;
+    let again = format!("\"$BECALM\" run --image '{}' -- true", image.image);
+    let ran = run(image.sh(As::User, &[], &again).env("BECALM", BECALM));
+    assert!(ran.code() == 0 && ran.err().contains("is run from"), "{}", ran.err());
+    let unchecked = again.replace("run", "run --check no");
+    let ran = run(image.sh(As::User, &[], &unchecked).env("BECALM", BECALM));
+    assert_eq!((ran.code(), ran.err().as_str()), (0, ""));
+}
