@@ -19,7 +19,12 @@ fn store() -> (Imaged, String) {
     let made = run(Command::new(make).args(["--libs=80", &directory]));
     assert_eq!(made.code(), 0, "{}", made.err());
     assert_eq!(run(Command::new("chmod").args(["-R", "a+rX", &directory])).code(), 0);
-    (Imaged::pack(scene, directory), made.out().trim_end().to_owned())
+    let env = Imaged::pack(scene, directory);
+    // With its storm, which the image serves: healed, it would have none.
+    let words = ["image", "build", "--as-is", "-o", &env.image, &env.directory];
+    let built = run(Command::new(becalm()).args(words));
+    assert_eq!(built.code(), 0, "{}", built.err());
+    (env, made.out().trim_end().to_owned())
 }
 
 /// `becalm words…` as this user, whose state is in the scene.

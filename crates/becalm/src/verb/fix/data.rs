@@ -83,6 +83,10 @@ struct BuiltImage {
     bytes: u64,
     /// The image's size; null without `--apply`.
     image_bytes: Option<u64>,
+    /// Modules whose bytecode was compiled into it; null without `--apply`.
+    compiled_modules: Option<u64>,
+    /// Programs and libraries that are bound in it; null without `--apply`.
+    bound_files: Option<u64>,
 }
 
 impl FixAnswer<'_> {
@@ -133,6 +137,8 @@ impl BuiltImage {
             entries: built.entries,
             bytes: built.bytes,
             image_bytes: built.image_bytes,
+            compiled_modules: built.healed.as_ref().map(|it| it.bytecode.len() as u64),
+            bound_files: built.healed.as_ref().map(|it| it.libraries.len() as u64),
         }
     }
 }

@@ -15,6 +15,7 @@ use remedy::{Digest, FileState, Step};
 use super::calm::{CalmPlace, real_place};
 use super::view::EnvironmentImage;
 use crate::produced;
+use crate::verb::image::build::binder;
 
 /// What an image of these directories would hold, and take away. It could be built now; and the
 /// calm file, in its directory, is none of what is packed.
@@ -37,6 +38,7 @@ pub(super) fn resolved(
         entries: holds.entries,
         bytes: holds.bytes,
         image_bytes: None,
+        healed: None,
     })
 }
 
@@ -94,7 +96,10 @@ impl BuiltImage {
             }
         };
         let opened = image::opened(recording);
+        let binder = |files: &[PathBuf], packed: &[PathBuf]| binder::bind(files, packed, &opened);
         let options = ImageOptions {
+            heals: true,
+            binder: Some(&binder),
             first: &opened,
             trace: Some(trace),
             settles: true,
@@ -103,6 +108,7 @@ impl BuiltImage {
         };
         let (built, made) = squash::build(&wanted.directories, &target, &options)?;
         wanted.image_bytes = Some(made.image_bytes);
+        wanted.healed = made.healed;
         drop(waiting);
         produced::take_access(&built)?;
         Ok(BuiltImage { built })

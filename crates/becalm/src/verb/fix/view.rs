@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use cure::{Cure, CureActor, TakenAway};
 use explain::WaitModel;
+use image::squash::Healed;
 use prove::Harm;
 use recording::ByteUnits;
 use term::number::{bytes, count, counted};
@@ -39,6 +40,8 @@ pub struct EnvironmentImage {
     pub bytes: u64,
     /// The image's size, once it is built.
     pub image_bytes: Option<u64>,
+    /// What was healed in it, once it is built.
+    pub healed: Option<Healed>,
 }
 
 impl<'a> FixAnswer<'a> {
@@ -256,6 +259,22 @@ impl EnvironmentImage {
             counted(self.entries, "file", "files"),
             bytes(ByteUnits(self.bytes)),
             counted(self.taken.metadata_ops, "metadata operation", "metadata operations"),
-        )
+        ) + &self.healed()
+    }
+
+    /// What was healed in it, if anything was.
+    fn healed(&self) -> String {
+        let Some(healed) = &self.healed else { return String::new() };
+        let (modules, files) = (healed.bytecode.len() as u64, healed.libraries.len() as u64);
+        let modules = (modules > 0).then(|| {
+            format!("bytecode of {} was compiled into it", counted(modules, "module", "modules"))
+        });
+        let files = (files > 0).then(|| {
+            format!(
+                "{} bound in it",
+                counted(files, "program or library", "programs and libraries")
+            )
+        });
+        [modules, files].into_iter().flatten().map(|part| format!("; {part}")).collect()
     }
 }

@@ -1,6 +1,6 @@
 //! `becalm image build`.
 
-mod binder;
+pub mod binder;
 mod compressed;
 pub mod view;
 
