@@ -7,6 +7,7 @@ mod extract;
 mod heal;
 mod inspect;
 mod overlay;
+mod requests;
 mod spread;
 
 /// The program under test.
