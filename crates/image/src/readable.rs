@@ -1,10 +1,11 @@
 //! Who can read what goes into an image: whoever reads the image reads all of it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use image_format::tree::{FileNode, FileNodeKind, FileTree};
 use recording::{everyone_may, list_lets_everyone, mode_lets_everyone};
@@ -46,12 +47,33 @@ fn private_node(tree: &FileTree, options: &ImageOptions<'_>) -> Option<PathBuf> 
     if let Some(path) = closed.find(is_packed) {
         return Some(path);
     }
+    let lists = AclLists::default();
     let says_less = |index: usize| {
         let (id, node) = packed[index];
+        // What was listed already need not be asked for: it is a question a file.
+        if node.has_acl == Some(false) && lists.are_told(tree, id, node) {
+            return false;
+        }
         !list_lets_everyone(&tree.source(id), wanted(node))
     };
     let index = first_index(packed.len(), options.readers, &says_less)?;
     Some(tree.source(packed[index].0))
+}
+
+/// Which filesystems list access control lists among the xattrs, by device.
+#[derive(Default)]
+struct AclLists(Mutex<HashMap<u64, bool>>);
+
+impl AclLists {
+    /// Whether the filesystem of a file does. All of Linux do; of GPFS, which is none of it, nobody
+    /// says so.
+    fn are_told(&self, tree: &FileTree, id: u32, node: &FileNode) -> bool {
+        const GPFS: i64 = 0x4750_4653;
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *known.entry(node.attributes.identity.0).or_insert_with(|| {
+            rustix::fs::statfs(tree.source(id)).is_ok_and(|it| it.f_type as i64 != GPFS)
+        })
+    }
 }
 
 /// The rights that it takes to read a file, or a directory and what is in it; none for what has no

@@ -8,6 +8,7 @@ mod heal;
 mod heal_libraries;
 mod inspect;
 mod overlay;
+mod requests;
 mod spread;
 
 /// The program under test.

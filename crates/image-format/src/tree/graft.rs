@@ -176,6 +176,7 @@ fn plain_node(
         kind,
         first_name: None,
         xattrs: Vec::new(),
+        has_acl: None,
         is_above: false,
         patches: None,
     }

@@ -20,9 +20,14 @@ mod walk;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::Arc;
+
+use rustix::fs::{AtFlags, StatxFlags};
 
 use crate::squash::XattrPair;
 
@@ -66,6 +71,8 @@ pub struct FileNode {
     pub first_name: Option<FileNodeId>,
     /// Names and values, sorted.
     pub xattrs: Vec<XattrPair>,
+    /// Whether its xattrs list a POSIX access control list; none: nobody could list them.
+    pub has_acl: Option<bool>,
     /// A directory above what is packed, which is there to hold it.
     pub is_above: bool,
     /// Bytes of its content that are others in the image, sorted by offset; the length stays.
@@ -87,6 +94,29 @@ pub struct TreeAttributes {
     pub ctime: (i64, u32),
     /// Filesystem and inode.
     pub identity: (u64, u64),
+}
+
+impl TreeAttributes {
+    /// Whether a file that has been read is the one that these were read of, unchanged, and of this
+    /// size. It is not asked when it was last read: that has just changed, so a network filesystem
+    /// would have to ask its server.
+    ///
+    /// # Errors
+    /// Those of statx(2).
+    pub fn still_hold(&self, file: &File, size: u64) -> io::Result<bool> {
+        let wanted = StatxFlags::INO | StatxFlags::SIZE | StatxFlags::MTIME;
+        let Ok(now) = rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, wanted) else {
+            // Before Linux 4.11, and where a container forbids it.
+            let now = file.metadata()?;
+            return Ok((now.dev(), now.ino()) == self.identity
+                && now.len() == size
+                && (now.mtime(), now.mtime_nsec() as u32) == self.mtime);
+        };
+        let device = rustix::fs::makedev(now.stx_dev_major, now.stx_dev_minor);
+        Ok((device, now.stx_ino) == self.identity
+            && now.stx_size == size
+            && (now.stx_mtime.tv_sec, now.stx_mtime.tv_nsec) == self.mtime)
+    }
 }
 
 /// What a node is.

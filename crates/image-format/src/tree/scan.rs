@@ -55,7 +55,9 @@ impl FileTree {
             let path = layout.base();
             let stat = rustix::fs::lstat(path).map_err(SquashWriteError::at("stat", path))?;
             found.push(node(Vec::new(), 0, &stat, FileNodeKind::Directory(Vec::new())));
-            found[0].xattrs = if wanted.xattrs { xattrs(path)? } else { Vec::new() };
+            if wanted.xattrs {
+                (found[0].xattrs, found[0].has_acl) = xattrs(path)?;
+            }
             jobs.push(ScanJob::List(0, path.to_owned()));
         } else {
             above(&layout, &mut found, &mut jobs)?;
@@ -264,7 +266,7 @@ impl TreeScan {
         };
         let mut node = node(name, parent, &stat, kind);
         if self.wanted.xattrs {
-            node.xattrs = xattrs(path)?;
+            (node.xattrs, node.has_acl) = xattrs(path)?;
         }
         Ok(Some(node))
     }
@@ -290,6 +292,7 @@ fn node(name: Vec<u8>, parent: FileNodeId, stat: &Stat, kind: FileNodeKind) -> F
         kind,
         first_name: None,
         xattrs: Vec::new(),
+        has_acl: None,
         is_above: false,
         patches: None,
     }
@@ -301,16 +304,19 @@ fn device(number: u64) -> u32 {
     (minor & 0xff) | (major << 8) | ((minor & !0xff) << 12)
 }
 
-/// The xattrs of a file that squashfs can hold, sorted by name. ACLs it cannot.
-fn xattrs(path: &Path) -> Result<Vec<XattrPair>, SquashWriteError> {
+/// The xattrs of a file that squashfs can hold, sorted by name, and whether there is an ACL among
+/// the others, which it cannot.
+fn xattrs(path: &Path) -> Result<(Vec<XattrPair>, Option<bool>), SquashWriteError> {
     let mut names = vec![0; XATTRS_MOST];
     match rustix::fs::llistxattr(path, &mut names[..]) {
         // Filesystems without any; and a link of /proc, which may not be asked.
-        Err(Errno::NOTSUP | Errno::NOSYS | Errno::ACCESS | Errno::PERM) | Ok(0) => {
-            return Ok(Vec::new());
+        Err(Errno::NOTSUP | Errno::NOSYS | Errno::ACCESS | Errno::PERM) => {
+            return Ok((Vec::new(), None));
         }
+        Ok(0) => return Ok((Vec::new(), Some(false))),
         length => names.truncate(length.map_err(SquashWriteError::at("list the xattrs", path))?),
     }
+    let has_acl = names.split(|byte| *byte == 0).any(|name| name == b"system.posix_acl_access");
     let names = names.split(|byte| *byte == 0).filter(|name| crate::squash::can_hold_xattr(name));
     let mut xattrs = Vec::new();
     for name in names {
@@ -325,7 +331,7 @@ fn xattrs(path: &Path) -> Result<Vec<XattrPair>, SquashWriteError> {
         }
     }
     xattrs.sort();
-    Ok(xattrs)
+    Ok((xattrs, Some(has_acl)))
 }
 
 /// Nodes as they were found, put in the order of a tree; further names of a file know its first.

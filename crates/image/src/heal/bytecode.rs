@@ -3,7 +3,6 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -176,12 +175,7 @@ fn read(tree: &FileTree, id: FileNodeId) -> Option<Arc<[u8]>> {
     let mut file = File::from(open(&path, flags, Mode::empty()).ok()?);
     let mut content = vec![0; *size as usize];
     file.read_exact(&mut content).ok()?;
-    let now = file.metadata().ok()?;
-    let attributes = node.attributes;
-    let is_same = (now.dev(), now.ino()) == attributes.identity
-        && now.len() == *size
-        && (now.mtime(), now.mtime_nsec() as u32) == attributes.mtime;
-    is_same.then(|| content.into())
+    node.attributes.still_hold(&file, *size).ok()?.then(|| content.into())
 }
 
 /// Puts bytecode beside its source, for whoever may read that.

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::sync::mpsc::Sender;
 
 use rustix::fs::{Mode, OFlags, SeekFrom};
@@ -159,11 +159,8 @@ fn from_disk(
         Err(error) => return Err(SquashWriteError::at("open", &source.path)(*error)),
     };
     let bytes = patched(bytes(file, piece)?, piece)?;
-    let now = file.metadata().map_err(SquashWriteError::at("stat", &source.path))?;
-    let is_same = (now.dev(), now.ino()) == source.attributes.identity
-        && now.len() == source.size
-        && (now.mtime(), now.mtime_nsec() as u32) == source.attributes.mtime;
-    match is_same {
+    let is_same = source.attributes.still_hold(file, source.size);
+    match is_same.map_err(SquashWriteError::at("stat", &source.path))? {
         true => Ok(Some(bytes)),
         false => Err(SquashWriteError::Changed(source.path.clone())),
     }
