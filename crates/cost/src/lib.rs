@@ -82,7 +82,7 @@ pub use recorded_start::{ProjectionError, RecordedStart};
 pub use rpc::{Rpc, RpcCounts, RpcKind};
 pub use rpc_sequence::{LOOKS_AT_ONCE, RpcSummary};
 pub use server_cache::ServerCache;
-pub use shared_directories::{SharedChoice, SharedDirectories};
+pub use shared_directories::{SharedChoice, SharedDirectories, is_network};
 pub use units::{Bandwidth, TimeSpan};
 pub use unwatched::ReadsKnown;
 pub use wait_terms::{OutlinedStart, OutlinedStep, WaitOutline, WaitTerms};

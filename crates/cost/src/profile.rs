@@ -132,6 +132,12 @@ impl FilesystemProfile {
         Ok(profile)
     }
 
+    /// As the text of a profile's file.
+    pub fn to_text(&self) -> String {
+        // What a profile holds, TOML can say: names, times and numbers.
+        toml::to_string(self).unwrap_or_default()
+    }
+
     /// The same with a cold server.
     ///
     /// # Errors
