@@ -147,7 +147,8 @@ fn a_directory_that_cannot_be_measured_in_is_one_line_and_a_status() {
     let scene = Scene::new();
     scene.file("file", "", 0o644);
     for (words, status, said) in [
-        (&["gone"][..], 2, "gone: there is no such directory"),
+        (&[][..], 2, "no directory is given"),
+        (&["gone"], 2, "gone: there is no such directory"),
         (&["file"], 2, "file: it is no directory"),
         (&["/proc"], 1, "/proc: cannot measure here"),
         (&[".", "-o", "gone/out.toml"], 1, "cannot write the profile to gone/out.toml"),

@@ -38,7 +38,7 @@ Examples, the second in a job:
   becalm calibrate . -o here.toml; becalm scale run.becalm --profile ./here.toml")]
 pub struct CalibrateArgs {
     /// A directory on the filesystem, in which you can make files
-    #[arg(value_name = "DIR", required_unless_present = "rank_in")]
+    #[arg(value_name = "DIR")]
     directory: Option<PathBuf>,
 
     /// Write the profile to this file, not among your profiles
@@ -59,7 +59,7 @@ pub struct CalibrateArgs {
     json: bool,
 
     /// Be one of the ranks, for the becalm that made this directory
-    #[arg(long, value_name = "DIR", hide = true, conflicts_with = "directory")]
+    #[arg(long, value_name = "DIR", hide = true)]
     rank_in: Option<PathBuf>,
 
     /// What starts becalm on other nodes, in place of this one: srun, mpirun
@@ -92,8 +92,11 @@ pub fn run(args: &CalibrateArgs) -> Result<u8, Failure> {
         );
         return Err(Failure::of_usage(error));
     }
-    // clap asks for one, unless it is a rank.
-    let directory = args.directory.as_deref().unwrap_or(Path::new("."));
+    let Some(directory) = args.directory.as_deref() else {
+        return Err(Failure::of_usage(anyhow!(
+            "no directory is given: becalm calibrate DIR, one on the filesystem to measure"
+        )));
+    };
     let target = target(args)?;
     let begun = Instant::now();
     let (figures, left) = measured(args, directory)?;
