@@ -132,6 +132,7 @@ impl FilesystemFigures {
             cache,
             disk: None,
             cold_server: false,
+            metadata_servers: 1,
         };
         MeasuredProfile { profile, is_saturated, entries, negatives, is_data_cold }
     }
