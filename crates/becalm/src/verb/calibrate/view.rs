@@ -54,7 +54,7 @@ impl CalibrationOutcome {
         let named = match &args.output {
             // With a slash it is a path; without one, a name.
             Some(file) if file.parent() == Some(Path::new("")) => {
-                term::quoted_path(&Path::new(".").join(file))
+                term::quoted_path(Path::new(".").join(file))
             }
             Some(file) => term::quoted_path(file),
             None => args.name.clone(),
