@@ -55,6 +55,11 @@ pub struct JobOptions {
     /// Take the server to be cold: what is asked of it first, it reads from its disk
     #[arg(long)]
     cold_server: bool,
+
+    /// On how many metadata servers (MDTs) the directories are, each one on one of them
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..=1024))]
+    mdts: u32,
 }
 
 fn from_one() -> clap::builder::RangedU64ValueParser {
@@ -134,6 +139,7 @@ impl JobOptions {
     }
 
     fn with_server(&self, profile: FilesystemProfile) -> Result<FilesystemProfile, Failure> {
+        let profile = profile.with_metadata_servers(self.mdts);
         let profile = if self.cold_server { profile.with_cold_server() } else { Ok(profile) };
         profile.map_err(Failure::of_usage)
     }

@@ -42,6 +42,7 @@ struct Cli {
 enum BecalmVerb {
     Attach(verb::attach::AttachArgs),
     Browse(verb::browse::BrowseArgs),
+    Calibrate(verb::calibrate::CalibrateArgs),
     Calm(verb::calm::CalmArgs),
     Check(verb::check::CheckArgs),
     Completions(verb::completions::CompletionsArgs),
@@ -84,6 +85,7 @@ fn main() -> ExitCode {
     let done = match cli.verb {
         BecalmVerb::Attach(args) => verb::attach::run(&args),
         BecalmVerb::Browse(args) => verb::browse::run(&args),
+        BecalmVerb::Calibrate(args) => verb::calibrate::run(&args),
         BecalmVerb::Calm(args) => verb::calm::run(&args),
         BecalmVerb::Check(args) => verb::check::run(&args),
         BecalmVerb::Completions(args) => verb::completions::run(&args),

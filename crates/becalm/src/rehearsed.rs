@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use cost::RpcKind;
+use cost::{FilesystemProfile, RpcKind};
 use prove::{RunSurroundings, ServerCounts, SurroundingsStay};
 use recording::{ByteUnits, Nanos, Recording};
 use rehearse::report::RehearsalReport;
@@ -40,6 +40,7 @@ impl RehearseOptions {
     ) -> Result<Option<RehearsalRequest>, Failure> {
         let Some(name) = &self.rehearse else { return Ok(None) };
         let profile = job.profile(name)?;
+        check_servers(&profile)?;
         let mut paths = self.rehearse_path.clone();
         if paths.is_empty() {
             paths = commands.iter().flat_map(|words| rehearse::shared_directories(words)).collect();
@@ -123,4 +124,14 @@ pub fn told(
         waited_ns: Nanos(report.waited_ns),
         queued_ns: Nanos(report.queued_ns),
     })
+}
+
+/// A rehearsal has one queue.
+pub fn check_servers(profile: &FilesystemProfile) -> Result<(), Failure> {
+    match profile.metadata_servers {
+        0 | 1 => Ok(()),
+        _ => Err(Failure::of_usage(anyhow!(
+            "--mdts: a rehearsal has one metadata server; becalm check and scale predict for several"
+        ))),
+    }
 }

@@ -58,6 +58,12 @@ fn servers(model: &CostModel, start: &RecordedStart) -> String {
         ComputeSource::Recorded => "computing as between the recorded calls",
         ComputeSource::Given => "computing as given",
     };
+    let many = match profile.metadata_servers {
+        0 | 1 => String::new(),
+        many => format!(
+            " (each of {many}; a directory is on one of them, and the busiest is waited for)"
+        ),
+    };
     let server = match profile.cold_disk() {
         None => "warm metadata server, which takes".to_owned(),
         Some(disk) => format!(
@@ -67,7 +73,7 @@ fn servers(model: &CostModel, start: &RecordedStart) -> String {
         ),
     };
     format!(
-        "All ranks start at once on {} clients of one {server} {} an operation in turn, and {} of network; names that were found are {}, negative dentries \
+        "All ranks start at once on {} clients of one {server} {} an operation in turn{many}, and {} of network; names that were found are {}, negative dentries \
          {}, an open is {}, a listing {}; calls follow each other as recorded, {compute}; \
          symbolic links that paths lead through, and {}, are left out.",
         if model.warm { "warm" } else { "cold" },

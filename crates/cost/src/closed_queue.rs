@@ -6,7 +6,8 @@
 //! (the kernel's `d_alloc_parallel`, `fs/dcache.c`), later ones find it cached.
 //!
 //! More than [`GROUPS`] ranks are put together into groups that move as one: a group's
-//! operation occupies the server once for each member, and its first member goes on as soon as
+//! operation occupies the server once for each member (of several metadata servers, the busiest for
+//! its part of them), and its first member goes on as soon as
 //! its own is served. That keeps both limits of a closed queue as they are: a cycle takes
 //! `round trip + service + computing` where the server is idle, and `ranks × service` where it is
 //! not. What a cold server reads from its disk, the first of all ranks waits for, and those that ask
@@ -98,6 +99,8 @@ struct ClosedQueue<'a> {
     metadata: ServerQueue,
     transfer: ServerQueue,
     groups: Vec<NodeGroup>,
+    /// The part of the work that the busiest metadata server has.
+    busiest: f64,
     /// When a cold server has read from its disk what a stretch is about. NAN: nobody has asked.
     read: Vec<f64>,
 }
@@ -123,6 +126,7 @@ pub(crate) fn run(
         metadata: station(),
         transfer: station(),
         groups,
+        busiest: sequence.busiest(job),
         read: none(),
     };
     let mut waiting: BinaryHeap<Reverse<(SimulatedTime, usize)>> =
@@ -132,16 +136,19 @@ pub(crate) fn run(
         let rank_group = &mut rank_groups[number];
         let others =
             waiting.peek().map_or(f64::INFINITY, |Reverse((SimulatedTime(next), _))| *next);
+        let mut is_through = false;
         while at <= others {
             match simulation.go_on(rank_group, at) {
                 Some(next) => at = next,
                 None => {
                     last = last.max(at + simulation.lag(rank_group));
+                    is_through = true;
                     break;
                 }
             }
         }
-        if rank_group.stretch < all {
+        // Whoever waits for the data of the last stretch is not through.
+        if !is_through {
             waiting.push(Reverse((SimulatedTime(at), number)));
         }
     }
@@ -194,7 +201,7 @@ impl ClosedQueue<'_> {
             RankPhase::Cached => {
                 if group.cached[number].is_nan() {
                     let work = f64::from(stretch.cached) * service;
-                    let done = self.metadata.serve(at, work, work * group.nodes);
+                    let done = self.metadata.serve(at, work, work * group.nodes * self.busiest);
                     let trips = f64::from(stretch.cached) - stretch.beside;
                     group.cached[number] = done + trips * trip;
                 }
@@ -203,7 +210,7 @@ impl ClosedQueue<'_> {
             RankPhase::Own if stretch.own == 0 => (RankPhase::DataServer, at),
             RankPhase::Own => {
                 let work = f64::from(stretch.own) * service;
-                let done = self.metadata.serve(at, work, work * rank_group.ranks);
+                let done = self.metadata.serve(at, work, work * rank_group.ranks * self.busiest);
                 (RankPhase::DataServer, done + f64::from(stretch.own) * trip)
             }
             RankPhase::DataServer => {
@@ -224,8 +231,12 @@ impl ClosedQueue<'_> {
     fn lag(&self, rank_group: &RankGroup) -> f64 {
         let service = self.profile.mds.service.nanos().0 as f64;
         let sends_own = self.stretches.all.iter().any(|stretch| stretch.own > 0);
-        let members = if sends_own { rank_group.ranks } else { self.groups[rank_group.node].nodes };
-        (members - 1.0) * service
+        let nodes = self.groups[rank_group.node].nodes;
+        let members = if sends_own { rank_group.ranks } else { nodes };
+        // Of what is fetched last, the last node has its own after all others of the group.
+        let last = self.stretches.get(self.stretches.len.saturating_sub(1));
+        let data = last.map_or(0.0, |last| self.profile.transfer_time(last.fetched()));
+        ((members - 1.0) * service * self.busiest).max((nodes - 1.0) * data)
     }
 }
 

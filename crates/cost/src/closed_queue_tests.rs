@@ -27,7 +27,7 @@ fn start(operations: usize, period: usize, think: f64) -> RpcSequence {
     let operations = operations as u64;
     let (total, every_rank) = (operations, operations - kept);
     let summary = RpcSummary { total, once_a_node: kept, every_rank, ..RpcSummary::default() };
-    RpcSequence { list, rest: 0.0, summary }
+    RpcSequence { list, rest: 0.0, summary, ..RpcSequence::default() }
 }
 
 fn seconds(

@@ -10,6 +10,7 @@ use recording::{
 use rustc_hash::FxHashMap;
 
 use crate::shared_directories::SharedPaths;
+use crate::start_steps::StepData;
 use crate::unwatched::UnwatchedBytes;
 
 /// No call reads more (read(2)).
@@ -40,8 +41,8 @@ impl<'s, 'a> FetchedBytes<'s, 'a> {
         }
     }
 
-    /// What the next call fetches, and the file, if nothing of it was fetched before.
-    pub(crate) fn of_call(&mut self, event: &Event) -> (u64, Option<&'a [u8]>) {
+    /// What the next call fetches.
+    pub(crate) fn of_call(&mut self, event: &Event) -> StepData<'a> {
         let read = match (&mut self.unwatched, event.kind(), event.outcome) {
             (Some(unwatched), ..) => unwatched.of_open(event),
             (None, CallKind::Read, Outcome::Returned(bytes @ 1..)) => {
@@ -49,13 +50,13 @@ impl<'s, 'a> FetchedBytes<'s, 'a> {
             }
             _ => None,
         };
-        let Some((path, bytes)) = read else { return (0, None) };
+        let Some((path, bytes)) = read else { return StepData::default() };
         let found =
             || FileOrigin::of(self.recording, self.shared, event, self.recording.path(path));
         let origin = (self.recording.mount_table(event), path);
         let origin = *self.origins.entry(origin).or_insert_with(found);
         if origin == FileOrigin::Node {
-            return (0, None);
+            return StepData::default();
         }
         let own = self.read.entry((path, event.process)).or_default();
         *own += bytes.min(MOST_READ);
@@ -63,7 +64,9 @@ impl<'s, 'a> FetchedBytes<'s, 'a> {
         let is_first = *there == 0 && origin == FileOrigin::Server;
         let bytes = own.saturating_sub(*there);
         *there += bytes;
-        (bytes, is_first.then(|| self.recording.path(path)))
+        let image_bytes = if origin == FileOrigin::Image { bytes } else { 0 };
+        let read = is_first.then(|| self.recording.path(path)).into_iter().collect();
+        StepData { bytes, image_bytes, read, touched_to: 0 }
     }
 }
 

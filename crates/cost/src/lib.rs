@@ -31,6 +31,7 @@
 //! | `wait_parts` | the part of each call, in a few bytes |
 //! | `wait_terms` | a wait as amounts that a filesystem's speed multiplies |
 //! | `projection` | the same for other numbers of ranks |
+//! | `spread_job` | the same where one node reads for all what is read of an image |
 //! | `assumptions` | what that takes for granted, in words |
 //! | `csv` | a projection as CSV |
 
@@ -57,6 +58,7 @@ mod rpc;
 mod rpc_sequence;
 mod server_cache;
 mod shared_directories;
+mod spread_job;
 mod start_steps;
 mod stretches;
 mod units;
@@ -82,7 +84,8 @@ pub use recorded_start::{ProjectionError, RecordedStart};
 pub use rpc::{Rpc, RpcCounts, RpcKind};
 pub use rpc_sequence::{LOOKS_AT_ONCE, RpcSummary};
 pub use server_cache::ServerCache;
-pub use shared_directories::{SharedChoice, SharedDirectories};
+pub use shared_directories::{SharedChoice, SharedDirectories, is_network};
+pub use spread_job::{SpreadProjection, SpreadWait};
 pub use units::{Bandwidth, TimeSpan};
 pub use unwatched::ReadsKnown;
 pub use wait_terms::{OutlinedStart, OutlinedStep, WaitOutline, WaitTerms};

@@ -28,6 +28,14 @@ pub struct FilesystemProfile {
     /// Whether the server is cold: whether it has yet to read from its disk what is asked of it.
     #[serde(skip)]
     pub cold_server: bool,
+    /// How many metadata servers there are, each with the service time of [`MetadataServer`]; a
+    /// directory, with the names in it, is on one of them.
+    #[serde(skip, default = "one_server")]
+    pub metadata_servers: u32,
+}
+
+fn one_server() -> u32 {
+    1
 }
 
 /// The metadata server: one, with one queue.
@@ -132,6 +140,12 @@ impl FilesystemProfile {
         Ok(profile)
     }
 
+    /// As the text of a profile's file.
+    pub fn to_text(&self) -> String {
+        // What a profile holds, TOML can say: names, times and numbers.
+        toml::to_string(self).unwrap_or_default()
+    }
+
     /// The same with a cold server.
     ///
     /// # Errors
@@ -143,10 +157,19 @@ impl FilesystemProfile {
         }
     }
 
+    /// The same with so many metadata servers.
+    pub fn with_metadata_servers(self, metadata_servers: u32) -> FilesystemProfile {
+        FilesystemProfile { metadata_servers: metadata_servers.max(1), ..self }
+    }
+
     /// What to call it in a sentence: `nfs`, `nfs with a cold server`.
     pub fn title(&self) -> String {
         let server = if self.cold_server { " with a cold server" } else { "" };
-        format!("{}{server}", self.name)
+        let many = match self.metadata_servers {
+            0 | 1 => String::new(),
+            many => format!(", {many} metadata servers"),
+        };
+        format!("{}{server}{many}", self.name)
     }
 
     /// The disk that a cold server reads from; none of a warm one.

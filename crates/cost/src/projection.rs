@@ -7,7 +7,8 @@ use serde::Serialize;
 use crate::closed_queue::{self, USUAL};
 use crate::rpc_sequence::RpcSequence;
 use crate::{
-    ComputeSource, CostModel, PredictedWait, RecordedStart, RpcSummary, SharedChoice, TimeSpan,
+    Bandwidth, ComputeSource, CostModel, PredictedWait, RecordedStart, RpcSummary, SharedChoice,
+    SpreadProjection, TimeSpan,
 };
 
 /// What a recorded start takes with many ranks. Times are in seconds.
@@ -47,6 +48,8 @@ pub struct Projection {
     pub saturation: Option<Saturation>,
     /// Other numbers of ranks, from 1 to 100,000, with as many on a node.
     pub points: Vec<JobProjection>,
+    /// The same where the hot part of an image is spread first; null where the start reads none.
+    pub spread: Option<SpreadProjection>,
     /// What is taken for granted.
     pub assumptions: Vec<String>,
 }
@@ -107,8 +110,18 @@ impl CostModel {
             job_if_negatives_not_cached: other(TimeSpan::ZERO),
             saturation: self.saturation(&alone),
             points: ranks.into_iter().map(at).collect(),
+            spread: None,
             assumptions: self.assumptions(start),
         }
+    }
+
+    /// The same with what becomes of it where images' hot parts are spread, each node sending at this
+    /// rate.
+    pub fn project_spread(&self, start: &RecordedStart, network: Bandwidth) -> Projection {
+        let mut projection = self.project(start);
+        let ranks: Vec<u64> = projection.points.iter().map(|point| point.ranks).collect();
+        projection.spread = self.spread(start, network, &ranks);
+        projection
     }
 
     /// Where the server's work for all ranks takes as long as one rank alone: N* = T₁ / (RPCs of a
@@ -116,7 +129,7 @@ impl CostModel {
     /// operational analysis of queueing network models', 1978).
     fn saturation(&self, alone: &RpcSequence) -> Option<Saturation> {
         let one = closed_queue::run(alone, &self.profile, self.job.with_ranks(1), USUAL).last;
-        let service = self.profile.mds.service.nanos().0 as f64;
+        let service = self.profile.mds.service.nanos().0 as f64 * alone.busiest(self.job);
         let (cached, own) = (alone.summary.once_a_node as f64, alone.summary.every_rank as f64);
         let on_a_node = self.job.ranks_per_node as f64;
         // On one node, then on many.

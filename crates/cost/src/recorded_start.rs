@@ -152,11 +152,12 @@ impl<'a> RecordedStart<'a> {
                 self.steps.push(*number as usize, think, (named, &evidence.cut(request)));
             }
             // What it fetches itself, and what is touched before the next, is waited for after it.
-            let (bytes, begun) = data.of_call(event);
-            fetched.bytes += bytes;
-            fetched.read.extend(begun);
+            let read = data.of_call(event);
+            fetched.append(read);
             let next = order.get(place + 1).map(|next| recording.events[*next as usize].start);
-            fetched.bytes += touches.until(next, event);
+            let touched = touches.until(next, event);
+            fetched.bytes += touched;
+            fetched.image_bytes += touched;
             fetched.touched_to = touches.list.len();
         }
         self.steps.fetch(fetched);
@@ -199,6 +200,16 @@ impl<'a> RecordedStart<'a> {
     /// The same where all that is touched of mapped files is read before, one part after the other.
     pub(crate) fn reading_ahead(&self) -> RecordedStart<'a> {
         RecordedStart { reads_ahead: true, ..self.clone() }
+    }
+
+    /// The same where what is read of images is on the node already.
+    pub(crate) fn spread(&self) -> RecordedStart<'a> {
+        self.with(self.steps.without_image_bytes())
+    }
+
+    /// For how many bytes of files in images these are read.
+    pub fn image_bytes(&self) -> u64 {
+        self.steps.image_bytes()
     }
 
     /// How long a rank computes.

@@ -1,14 +1,16 @@
 //! Which RPCs a start takes: once a node, or once a rank.
 
+use std::hash::BuildHasher;
 use std::ops::Add;
 
 use recording::Nanos;
+use rustc_hash::FxBuildHasher;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::faulted::{FaultedData, Readahead};
 use crate::stretches::{FAULTS, Stretch, Stretches};
-use crate::{ClientCache, FilesystemProfile, RecordedStart, RpcKind, ServerCache};
+use crate::{ClientCache, FilesystemProfile, JobSize, RecordedStart, Rpc, RpcKind, ServerCache};
 
 /// What one of so many round trips at once takes of one: `becalm run` looks at what may have changed
 /// in 32 threads (crates/image/src/mount/fresh.rs, crates/cure/src/calm_file/holds.rs).
@@ -44,6 +46,8 @@ pub(crate) struct RpcSequence {
     /// Computing after the last, in nanoseconds.
     pub(crate) rest: f64,
     pub(crate) summary: RpcSummary,
+    /// Of each metadata server: RPCs once a node, and of every rank. One alone needs no list.
+    pub(crate) on_servers: Vec<(u64, u64)>,
 }
 
 impl RpcSequence {
@@ -61,6 +65,7 @@ impl RpcSequence {
         let mut replay = |fetches| {
             // What a warm node has had before, a cold server has forgotten since.
             let server = ServerCache::new(profile);
+            let servers = profile.metadata_servers.max(1) as usize;
             let latency = profile.latency().0 as f64 * pace;
             RpcSequence::replay(
                 start,
@@ -68,11 +73,24 @@ impl RpcSequence {
                 &mut at,
                 latency,
                 (fetches, profile.readahead()),
+                servers,
             )
         };
         let first = replay(true);
         // Data that was read stays on the node.
         if warm { replay(false) } else { first }
+    }
+
+    /// The part of all RPCs of a job that the busiest metadata server has.
+    pub(crate) fn busiest(&self, job: JobSize) -> f64 {
+        let (nodes, ranks) = (job.nodes() as f64, job.ranks as f64);
+        let work = self
+            .on_servers
+            .iter()
+            .map(|(cached, own)| *cached as f64 * nodes + *own as f64 * ranks);
+        let (all, most) =
+            work.fold((0.0, 0.0), |(all, most): (f64, f64), one| (all + one, most.max(one)));
+        if all > 0.0 { most / all } else { 1.0 }
     }
 
     fn replay(
@@ -81,10 +99,12 @@ impl RpcSequence {
         at: &mut f64,
         latency: f64,
         (fetches, window): (bool, u64),
+        servers: usize,
     ) -> RpcSequence {
         let list = Stretches::with_room(start.steps.len());
         let rest = start.rest.0 as f64;
         let mut sequence = RpcSequence { list, rest, ..RpcSequence::default() };
+        sequence.on_servers = vec![(0, 0); if servers > 1 { servers } else { 0 }];
         let mut think = 0.0;
         let (mut ahead, mut touched) = (Readahead::new(window), 0);
         for step in start.steps.iter(start.recording) {
@@ -95,6 +115,11 @@ impl RpcSequence {
             node.each_rpc(Nanos(*at as u64), &step.request, |rpc| {
                 sequence.summary.add(rpc.kind, rpc.enoent, rpc.cached);
                 let (cached, own) = if rpc.cached { (1, 0) } else { (0, 1) };
+                if servers > 1 {
+                    let of = &mut sequence.on_servers[server_of(&rpc, servers)];
+                    of.0 += u64::from(cached);
+                    of.1 += u64::from(own);
+                }
                 let disk = server.read_for_rpc(&rpc).0 as f64;
                 let beside = if rpc.cached && step.is_at_once { 1.0 - AT_ONCE } else { 0.0 };
                 waited += 1.0 - beside;
@@ -143,6 +168,14 @@ impl RpcSequence {
         sequence.rest += think;
         sequence
     }
+}
+
+/// Which metadata server has what an RPC is about: that of the directory which the name is in, or of
+/// the directory that is listed. Where directories are, is as good as by chance.
+fn server_of(rpc: &Rpc, servers: usize) -> usize {
+    let end = rpc.path.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
+    let directory = if rpc.kind == RpcKind::List { rpc.path } else { &rpc.path[..end] };
+    (FxBuildHasher.hash_one(directory) >> 32) as usize % servers
 }
 
 impl RpcSummary {

@@ -115,7 +115,8 @@ fn network(mounts: &[Mount]) -> Vec<PathBuf> {
     network.map(|mount| PathBuf::from(&mount.point)).collect()
 }
 
-fn is_network(fs: &str) -> bool {
+/// Whether filesystems of a type, as `/proc/self/mountinfo` calls it, are served by other machines.
+pub fn is_network(fs: &str) -> bool {
     // A network filesystem in user space: sshfs, cvmfs, gluster… and becalm's own rehearsal.
     NETWORK.contains(&fs) || fs.starts_with("fuse.")
 }

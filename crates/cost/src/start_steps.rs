@@ -21,6 +21,8 @@ pub(crate) struct StartStep<'s, 'a> {
 pub(crate) struct StepData<'a> {
     /// Bytes of files that one node has to fetch.
     pub(crate) bytes: u64,
+    /// Of these, those that an image's file is read for.
+    pub(crate) image_bytes: u64,
     /// Files of which they are the first.
     pub(crate) read: Vec<&'a [u8]>,
     /// How many of a start's touches there are until the next call.
@@ -29,8 +31,9 @@ pub(crate) struct StepData<'a> {
 
 impl<'a> StepData<'a> {
     /// Adds what is fetched later.
-    fn append(&mut self, mut later: StepData<'a>) {
+    pub(crate) fn append(&mut self, mut later: StepData<'a>) {
         self.bytes += later.bytes;
+        self.image_bytes += later.image_bytes;
         self.read.append(&mut later.read);
         self.touched_to = self.touched_to.max(later.touched_to);
     }
@@ -146,6 +149,20 @@ impl<'a> StartSteps<'a> {
 
     pub(crate) fn change_thinking(&mut self, changed: impl Fn(Nanos) -> Nanos) {
         self.calls.iter_mut().for_each(|step| step.think = changed(step.think));
+    }
+
+    /// The same where images need not be read.
+    pub(crate) fn without_image_bytes(&self) -> StartSteps<'a> {
+        let mut steps = self.clone();
+        for (_, data) in &mut steps.fetched {
+            data.bytes -= std::mem::take(&mut data.image_bytes).min(data.bytes);
+        }
+        steps
+    }
+
+    /// For how many bytes images are read.
+    pub(crate) fn image_bytes(&self) -> u64 {
+        self.fetched.iter().map(|(_, data)| data.image_bytes).sum()
     }
 
     /// How many bytes a node fetches.

@@ -426,3 +426,63 @@ fn processor_time() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     Duration::from_nanos(text.split_once(' ').unwrap().0.parse().unwrap())
 }
+
+/// A start that opens so many files in each of so many directories.
+fn directories(count: usize, files: usize) -> Recording {
+    let mut made = Made::new();
+    let process = made.command("/usr/bin/demo");
+    for directory in 0..count {
+        for file in 0..files {
+            made.call(process, ask("openat", &format!("/opt/s/d{directory}/f{file}")).fd(3));
+        }
+    }
+    ended(made, process)
+}
+
+#[test]
+fn several_metadata_servers_help_where_directories_are_many_and_not_where_there_is_one() {
+    let server = profile("0", "100us", "open = 'revalidated'");
+    let with = |servers| server.clone().with_metadata_servers(servers);
+    let seconds =
+        |recording: &Recording, servers, job| projected(recording, &with(servers), job).job.seconds;
+    let (one, many) = (directories(1, 1000), directories(500, 2));
+    // One rank waits for one reply after the other, whoever gives it.
+    close(seconds(&many, 8, job(1, 1)), seconds(&many, 1, job(1, 1)), 1e-6);
+    let crowd = job(2_000, 100);
+    close(seconds(&one, 8, crowd), seconds(&one, 1, crowd), 0.01);
+    let gain = seconds(&many, 1, crowd) / seconds(&many, 8, crowd);
+    // By chance one of eight has more than its part.
+    assert!((4.0..8.0).contains(&gain), "{gain}");
+}
+
+#[test]
+fn what_is_spread_is_read_once_a_job_and_goes_on_as_often_as_the_nodes_double() {
+    let mut header = header();
+    let image =
+        |point: &str, fs: &str| Mount { point: point.into(), fs: fs.into(), source: "x".into() };
+    header.mounts =
+        vec![image("/", "ext4"), image("/opt/s", "nfs4"), image("/opt/s/env", "squashfs")];
+    let mut made = Made::with(&header);
+    let process = made.command("/usr/bin/demo");
+    made.call(process, ask("openat", "/opt/s/own").fd(3));
+    made.call(process, ask("openat", "/opt/s/env/a").fd(4));
+    made.call(process, ask("read", "/opt/s/env/a").fd(4).returned(50_000_000));
+    let recording = ended(made, process);
+    let start = RecordedStart::of(&recording, &["/opt/s".into()], Some(Nanos(0)));
+    assert_eq!(start.image_bytes(), 50_000_000);
+    let mut slow = profile("1ms", "0", "open = 'revalidated'");
+    slow.data.bandwidth = Some("1GB/s".parse().unwrap());
+    let model = CostModel { profile: slow, job: job(1000, 100), warm: false };
+    let projection = model.project_spread(&start, "10GB/s".parse().unwrap());
+    let spread = projection.spread.as_ref().unwrap();
+    // Each of 100 nodes reads 50 MB at 1 GB/s together; or one does, and they double seven times.
+    close(projection.job.predicted_wait, 100.0 * 0.05 + 2e-3, 0.01);
+    close(spread.read_seconds, 0.05, 1e-6);
+    close(spread.job.broadcast_seconds, 7.0 * 0.005, 1e-6);
+    close(spread.job.wait_seconds, 0.05 + 0.035 + 2e-3, 1e-6);
+    assert_eq!(spread.of_ranks(1).unwrap().broadcast_seconds, 0.0);
+    assert_eq!(spread.points.len(), projection.points.len());
+    // A warm node has it.
+    let warm = CostModel { warm: true, ..model };
+    assert_eq!(warm.project_spread(&start, "10GB/s".parse().unwrap()).spread, None);
+}

@@ -17,10 +17,12 @@
 //! | `directory` | the node's directory: who is in it, who is still at it |
 //! | `join` | the recordings of a node's directory made one file |
 //! | `name` | what the files are called |
+//! | `in_step` | ranks that do one thing after the other, all at the same moment |
 
 mod broadcast;
 mod directory;
 mod error;
+mod in_step;
 mod join;
 mod launched;
 mod name;
@@ -29,6 +31,7 @@ mod target;
 
 pub use broadcast::{BroadcastMeans, node_name, nodes};
 pub use error::{JobError, TargetError};
+pub use in_step::{RankAnswer, RanksInStep, StepGo, StepRank};
 pub use join::{join_when_done, left_behind};
 pub use launched::LaunchedRank;
 pub use reporting::ReportingRank;

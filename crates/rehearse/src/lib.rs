@@ -12,6 +12,7 @@
 //! | `traced` | a rehearsal without FUSE, by delays in the tracer |
 //! | `report` | what is said of a run: by kind, directory and cause, and of a second one |
 //! | `calibrate` | how well this machine keeps to a profile |
+//! | `measure` | a filesystem that is there, measured, as a profile |
 //! | `cold` | a warm node made cold |
 //! | `directory` | which directories, and whether they can be rehearsed |
 
@@ -22,6 +23,7 @@ mod cold;
 mod directory;
 mod fs;
 mod ledger;
+pub mod measure;
 mod queue;
 pub mod report;
 mod server;

@@ -6,7 +6,7 @@ use clap::Command;
 const GROUPS: [(&str, &[&str]); 7] = [
     ("Start here", &["check", "fix", "run", "prove", "undo", "calm", "doctor"]),
     ("Recordings", &["record", "report", "browse", "diff", "merge", "export", "attach"]),
-    ("What if", &["rehearse", "scale"]),
+    ("What if", &["rehearse", "scale", "calibrate"]),
     ("By storm", &["elf", "python", "modules", "fork", "image"]),
     ("Laboratory", &["lab"]),
     ("Your shell", &["completions", "man"]),

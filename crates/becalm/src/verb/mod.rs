@@ -2,6 +2,7 @@
 
 pub mod attach;
 pub mod browse;
+pub mod calibrate;
 pub mod calm;
 pub mod check;
 pub mod completions;

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // A test program: what fails, fails the test.
 
+mod calibrate;
 mod mpirun;
 mod report;
 mod slurm;

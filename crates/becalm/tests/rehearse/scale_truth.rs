@@ -149,3 +149,62 @@ fn ranks_of_one_node_share_what_it_keeps_as_projected() {
         truth.compare(&keeps, 8, nodes, 0.3, 0.2);
     }
 }
+
+#[test]
+fn a_start_in_an_image_reads_the_images_file_as_projected() {
+    let scene = Scene::new();
+    let shared = scene.subdirectory("shared");
+    let files = scene.subdirectory("shared/env");
+    for number in 0..80u32 {
+        // What no compression makes smaller.
+        let bytes = (0..12_500u32).flat_map(|at| {
+            let mixed = (at + number * 12_500).wrapping_mul(2_654_435_761);
+            (mixed ^ mixed >> 15).wrapping_mul(2_246_822_519).to_le_bytes()
+        });
+        fs::write(format!("{files}/f{number}"), bytes.collect::<Vec<u8>>()).unwrap();
+    }
+    let image = format!("{shared}/env.sqsh");
+    let start = ["sh", "-c", "cat \"$0\"/f* >/dev/null", &files];
+    let becalm = |words: &[&str]| {
+        let ran = run(Command::new(BECALM).args(words));
+        assert_eq!(ran.code(), 0, "{}", ran.err());
+        ran
+    };
+    becalm(&[&["image", "build", "-o", &image, &files, "--"], &start[..]].concat());
+    let launch = [&[BECALM, "run", "--image", &image, "--"], &start[..]].concat();
+    let rec = scene.rec();
+    becalm(&[&["record", "-o", &rec, "--"], &launch[..]].concat());
+    let text = format!(
+        "name = 'image-truth-{}'\n[mds]\nround_trip = '2ms'\nservice = '1ms'\n\
+         [data]\nround_trip = '3ms'\n[cache]\nentries = 'forever'\nnegatives = 'forever'\n\
+         open = 'revalidated'\nlist = 'cached'",
+        std::process::id()
+    );
+    let profile = scene.file("image.toml", text, 0o644);
+    let scaled = ["scale", &rec, "--json", "--profile", &profile, "--below", &shared];
+    let scaled = testkit::answer::parse(&becalm(&scaled).stdout);
+    let json = scene.at("rehearsed.json");
+    let to = format!("--json={json}");
+    let rehearse = ["rehearse", "--profile", &profile, &to, &shared, "--"];
+    becalm(&[&rehearse[..], &launch].concat());
+    let rehearsed = testkit::answer::parse(fs::read(json).unwrap());
+    let before = &scaled["before"];
+    let near = |projected: f64, measured: f64, what: &str| {
+        assert!((projected / measured - 1.0).abs() < 0.05, "{what}: {projected}, {measured}");
+    };
+    let rpcs = before["rpcs"]["total"].as_f64().unwrap();
+    near(rpcs, rehearsed["rpcs"].as_f64().unwrap(), "metadata RPCs");
+    let kinds = rehearsed["kinds"].as_array().unwrap();
+    let read = kinds.iter().find(|kind| kind["kind"] == "read").unwrap();
+    let bytes = before["predicted_wait"]["bytes_read"].as_f64().unwrap();
+    near(bytes, read["bytes"].as_f64().unwrap(), "bytes");
+    // Transfers of up to 1 MiB, and not one for each of the 80 files.
+    assert!(read["rpcs"].as_u64().unwrap() <= 8, "{read}");
+    let spread = &before["spread"];
+    assert_eq!(spread["bytes"].as_f64(), Some(4_000_000.0), "{spread}");
+    // What no image has to be read for, nobody waits for.
+    let warm = ["scale", &rec, "--json", "--warm", "--profile", &profile, "--below", &shared];
+    let warm = testkit::answer::parse(&becalm(&warm).stdout);
+    assert_eq!(warm["before"]["predicted_wait"]["bytes_read"], 0);
+    assert_eq!(warm["before"]["spread"], Value::Null);
+}

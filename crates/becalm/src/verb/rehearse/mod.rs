@@ -123,6 +123,7 @@ pub fn run(args: &RehearseArgs) -> Result<u8, Failure> {
     }
     let Some(named) = &args.profile else { return cold() };
     let profile = args.job.profile(named)?;
+    crate::rehearsed::check_servers(&profile)?;
     if args.calibrate {
         return calibrate(args, &profile);
     }

@@ -6,8 +6,8 @@ pub mod view;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::Context;
-use cost::{Projection, RecordedStart, csv};
+use anyhow::{Context, anyhow};
+use cost::{Bandwidth, Projection, RecordedStart, csv};
 use explain::ExplainOptions;
 use recording::{Nanos, Recording};
 
@@ -40,6 +40,9 @@ pub struct ScaleArgs {
     /// A recording of the same command after a fix
     #[arg(long, value_name = "RECORDING")]
     vs: Option<PathBuf>,
+    /// At which rate a node sends to another, where what is read of an image is spread to all nodes
+    #[arg(long, value_name = "RATE", default_value = "1GB/s")]
+    network: Bandwidth,
     /// How long a rank computes, in seconds [default: as between the recorded calls]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     compute: Option<Nanos>,
@@ -68,7 +71,7 @@ pub fn run(args: &ScaleArgs) -> Result<u8, Failure> {
         let recording = crate::load::load(file)?;
         let start = RecordedStart::of(&recording, &below, args.compute);
         start.check().with_context(|| term::plain(&file.to_string_lossy()))?;
-        let projection = model.project(&start);
+        let projection = model.project_spread(&start, args.network);
         drop(start);
         Ok((recording, projection))
     };
@@ -79,6 +82,10 @@ pub fn run(args: &ScaleArgs) -> Result<u8, Failure> {
     if let Some((file, (recording, after))) = &after {
         warn(file, recording);
         warn_of_another(&before, after, file);
+    }
+    if args.html.is_some() && model.profile.metadata_servers > 1 {
+        let error = anyhow!("--mdts: the picture's sliders are of one metadata server");
+        return Err(Failure::of_usage(error));
     }
     if let Some(target) = &args.html {
         let options = ExplainOptions { model: model.clone(), below, ..ExplainOptions::default() };

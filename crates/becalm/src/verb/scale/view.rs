@@ -1,11 +1,11 @@
 //! `becalm scale`: a start, times many ranks.
 
 use cost::{ComputeSource, CostModel, FilesystemProfile, JobProjection, JobSize, Projection};
-use recording::Nanos;
+use recording::{ByteUnits, Nanos};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use term::number::{count, counted, time};
+use term::number::{bytes, count, counted, time};
 use term::{Cell, Column, Table, plain, style, width};
 
 /// What `becalm scale` answers: as JSON, docs/schema/becalm.scale.md; as text,
@@ -18,6 +18,8 @@ pub struct ScaleAnswer {
     pub profile: FilesystemProfile,
     /// Whether its server is cold.
     pub cold_server: bool,
+    /// On how many metadata servers its directories are.
+    pub metadata_servers: u32,
     /// The ranks in question.
     pub job: JobSize,
     /// How many nodes they are on.
@@ -35,8 +37,18 @@ impl ScaleAnswer {
     pub fn of(model: CostModel, before: Projection, after: Option<Projection>) -> ScaleAnswer {
         let CostModel { profile, job, warm } = model;
         let (schema, nodes) = ("becalm.scale/1", job.nodes());
-        let cold_server = profile.cold_server;
-        ScaleAnswer { schema, profile, cold_server, nodes, job, warm, before, after }
+        let (cold_server, metadata_servers) = (profile.cold_server, profile.metadata_servers);
+        ScaleAnswer {
+            schema,
+            profile,
+            cold_server,
+            metadata_servers,
+            nodes,
+            job,
+            warm,
+            before,
+            after,
+        }
     }
 
     /// The answer as a person reads it, at most `columns` columns wide; `next` is what to do
@@ -49,6 +61,17 @@ impl ScaleAnswer {
         text.push('\n');
         text.push_str(&self.one_node().render(columns));
         text.push('\n');
+        for side in [Some(&self.before), self.after.as_ref()].into_iter().flatten() {
+            let Some(spread) = &side.spread else { continue };
+            let line = format!(
+                "Spread (becalm image spread): one node reads {} of the image in {}, and the nodes \
+                 pass it on in {}, those that have it twice as many each time.",
+                bytes(ByteUnits(spread.bytes)),
+                span(spread.read_seconds),
+                span(spread.job.broadcast_seconds),
+            );
+            text.push_str(&width::wrap(&line, columns));
+        }
         for line in &self.before.assumptions {
             text.push_str(&width::wrap(&plain(line), columns));
         }
@@ -92,9 +115,16 @@ impl ScaleAnswer {
         let mut columns =
             vec![Column::number("ranks"), Column::number("nodes"), Column::number("RPCs")];
         columns.extend([Column::number("wait"), Column::number("in queue").spare()]);
+        let spreads = [Some(&self.before), self.after.as_ref()].map(|side| side?.spread.as_ref());
+        if spreads[0].is_some() {
+            columns.push(Column::number("spread: wait"));
+        }
         if self.after.is_some() {
             columns.extend([Column::number("after: RPCs"), Column::number("wait")]);
             columns.push(Column::number("faster").spare());
+        }
+        if spreads[1].is_some() {
+            columns.push(Column::number("after, spread: wait"));
         }
         let mut table = Table::new(columns);
         let after = self.after.as_ref().map(Projection::rows);
@@ -105,7 +135,13 @@ impl ScaleAnswer {
             }
             let after = after.as_ref().and_then(|rows| rows.get(number));
             let look = if is_job { style::TOTAL } else { style::NONE };
-            table.row(cells(row, after).iter().map(|cell| Cell::styled(cell, look)));
+            let spread = spreads.map(|side| side.and_then(|side| side.of_ranks(row.ranks)));
+            let spread = spread.map(|it| it.map(|it| span(it.wait_seconds)));
+            let mut cells = cells(row, after);
+            let [before, after] = spread;
+            before.into_iter().for_each(|cell| cells.insert(5, cell));
+            cells.extend(after);
+            table.row(cells.iter().map(|cell| Cell::styled(cell, look)));
         }
         table
     }

@@ -22,6 +22,7 @@ pub struct AnswerSchema {
 /// All of them, by their words.
 pub const ANSWERS: &[AnswerSchema] = &[
     of("attach", &[attach::AttachAnswer::json_schema]),
+    of("calibrate", &[calibrate::view::CalibrationOutcome::json_schema]),
     of("calm check", &[calm::check::view::CalmChecked::json_schema]),
     of("calm show", &[calm::show::view::CalmShown::json_schema]),
     of("check", &[check::view::CheckAnswer::json_schema]),
