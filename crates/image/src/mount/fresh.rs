@@ -140,6 +140,7 @@ impl QuickLook<'_> {
         for entry in &entries {
             let path = || directory.join(OsStr::from_bytes(&entry.name));
             match entry.kind {
+                NodeKind::Directory if self.layer.is_made(entry) => {}
                 NodeKind::Directory if entry.name == BYTECODE => {
                     self.later.bytecode.insert(entry.node, directory.to_owned());
                 }
@@ -208,7 +209,7 @@ fn full(layer: &ImageLayer, path: &Path, node: SquashNode, found: &mut SourceCom
         return;
     }
     let entries = layer.entries(node);
-    for entry in &entries {
+    for entry in entries.iter().filter(|entry| !layer.is_made(entry)) {
         let below = path.join(OsStr::from_bytes(&entry.name));
         match healed::bytecode(layer, node, entry) {
             Some(healed) => full_bytecode(layer, &below, entry.node, &healed, found),

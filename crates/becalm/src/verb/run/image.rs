@@ -1,6 +1,7 @@
 //! `becalm run --image`: a command in an image, mounted over the directory that it was made of.
 
 use std::collections::BTreeSet;
+use std::env;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -8,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use image::mount::{self, Bind, Entered, MountError, MountMethod, MountRequest, WritableOverlay};
+use image::squash::JoinedPath;
 use recording::shown_name;
 use sandbox::groups;
 use schemars::JsonSchema;
@@ -117,8 +119,25 @@ pub fn enter(
         say_what_is_not_given(&groups);
     }
     let about = about(&entered);
+    variables.extend(python_path(&wanted, &entered));
     variables.extend(entered.variables);
     Ok(about)
+}
+
+/// PYTHONPATH as the image joined it, where the entries are those of then, and nothing lies over the
+/// image that could offer other names in them.
+fn python_path(wanted: &MountRequest, entered: &Entered) -> Option<(OsString, OsString)> {
+    let name = "PYTHONPATH";
+    let search = env::var_os(name).filter(|search| !search.is_empty())?;
+    let is_changed = wanted.at.is_some()
+        || !(wanted.overlays.is_empty() && wanted.binds.is_empty() && entered.live.is_empty())
+        || wanted.writable_tmpfs;
+    if is_changed {
+        return None;
+    }
+    let joined = entered.over.iter().find_map(|over| JoinedPath::of_mounted(over))?;
+    let value = env::join_paths(joined.applied_to(&search)?).ok()?;
+    Some((name.into(), value))
 }
 
 /// What is said of an image with changes: where the first is, and how many there are.
