@@ -40,6 +40,9 @@ pub struct Manifest {
     /// Libraries that were bound while they were packed: their bytes are none of the sources'.
     #[serde(default)]
     pub bound: Vec<BoundSource>,
+    /// Whether a PYTHONPATH was joined in it: what that made is none of the sources'.
+    #[serde(default)]
+    pub joined: bool,
     /// When anything last happened to what was packed (the newest ctime), in nanoseconds since
     /// 1970; 0: nobody looked.
     #[serde(default)]

@@ -15,8 +15,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use crate::heal::{
-    BoundLibrary, BytecodeFault, Healed, HealedLibrary, HealedModule, LibraryBinder,
-    LibraryBindings, SearchCounts, UnhealedFile,
+    BoundLibrary, BytecodeFault, EntryApart, Healed, HealedLibrary, HealedModule, JoinedPath,
+    LibraryBinder, LibraryBindings, SearchCounts, UnhealedFile,
 };
 use crate::heal::{Healing, heal};
 pub use crate::out::UnnamedImage;
@@ -322,6 +322,7 @@ pub(crate) fn write(
         front: summary.front,
         healed: healing.healed.as_ref().map_or(0, |healed| healed.bytecode.len() as u64),
         bound: healing.bound.clone(),
+        joined: healing.healed.as_ref().is_some_and(|healed| healed.python_path.is_some()),
         changed_ns: tree.last_change(),
         inodes: tree.inodes(),
         outside: outside.iter().take(MOST_OUTSIDE).cloned().collect(),

@@ -6,6 +6,7 @@ mod build;
 mod extract;
 mod heal;
 mod heal_libraries;
+mod heal_search_path;
 mod inspect;
 mod overlay;
 mod requests;

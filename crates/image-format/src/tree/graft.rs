@@ -98,6 +98,14 @@ impl FileTree {
         id
     }
 
+    /// Gives a directory a symbolic link.
+    pub fn add_link(&mut self, directory: FileNodeId, name: &[u8], target: &[u8]) {
+        let attributes = self.nodes[directory as usize].attributes;
+        let attributes = TreeAttributes { mode: 0o777, ..attributes };
+        let kind = FileNodeKind::Symlink(target.to_vec());
+        self.insert(plain_node(name, directory, attributes, kind));
+    }
+
     /// Gives a directory a file of this content, in place of what it has under that name, with
     /// these attributes but the right to execute it.
     pub fn add_content(

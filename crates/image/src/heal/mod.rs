@@ -14,12 +14,14 @@
 //! | `modules` | which files can be imported, by which Python |
 //! | `bytecode` | whether there is bytecode that fits |
 //! | `libraries` | libraries bound in the image
+//! | `search_path` | a PYTHONPATH of many entries, joined |
 //! | `python` | the environment's own Python, which compiles |
 
 mod bytecode;
 mod libraries;
 mod modules;
 mod python;
+mod search_path;
 
 use std::env;
 use std::path::PathBuf;
@@ -35,6 +37,8 @@ pub use libraries::{
 };
 use modules::ModulePlaces;
 use python::{Compiler, Source, is_trusted};
+pub(crate) use search_path::JOINED;
+pub use search_path::{EntryApart, JoinedPath};
 
 /// What was healed while it was packed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -47,6 +51,8 @@ pub struct Healed {
     /// What the loader looks up at the starts of the programs with such libraries, and of such
     /// libraries alone: before, and in the image.
     pub library_search: SearchCounts,
+    /// What PYTHONPATH was, and what it is in the image; null where it was not joined.
+    pub python_path: Option<JoinedPath>,
     /// What could not be healed, and is as it was.
     pub as_it_was: Vec<UnhealedFile>,
 }
@@ -123,6 +129,11 @@ pub(crate) fn heal(tree: &mut FileTree, options: &ImageOptions<'_>) -> Healing {
         healing.bound = libraries::bind(tree, binder, options.readers, &mut healed);
     }
     healing.first = with_bytecode(options.first, &tags);
+    // Links to the bytecode that is there by now.
+    healed.python_path = search_path::join(tree, env::split_paths(&search).collect());
+    if let Some(said) = healed.python_path.as_ref().and_then(JoinedPath::said) {
+        healing.first.insert(0, said);
+    }
     healing.healed = Some(healed);
     healing
 }

@@ -247,7 +247,7 @@ pub(super) fn has_same_names(layer: &ImageLayer, check: &SourceCheck) -> io::Res
             return Ok(false);
         }
     }
-    Ok(packed.keys().all(|name| *name == BYTECODE))
+    Ok(packed.iter().all(|(name, entry)| *name == BYTECODE || layer.is_made(entry)))
 }
 
 pub(super) fn has_same_content(layer: &ImageLayer, check: &SourceCheck) -> io::Result<bool> {

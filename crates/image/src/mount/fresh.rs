@@ -167,6 +167,7 @@ impl QuickLook<'_> {
         for entry in &entries {
             let path = || directory.join(OsStr::from_bytes(&entry.name));
             match entry.kind {
+                NodeKind::Directory if self.layer.is_made(entry) => {}
                 NodeKind::Directory if entry.name == BYTECODE => {
                     self.later.bytecode.insert(entry.node, directory.to_owned());
                     if all || !compiled.is_empty() {
@@ -244,7 +245,7 @@ fn full(
         return;
     }
     let entries = layer.entries(node);
-    for entry in &entries {
+    for entry in entries.iter().filter(|entry| !layer.is_made(entry)) {
         let below = path.join(OsStr::from_bytes(&entry.name));
         match healed::bytecode(layer, node, entry) {
             Some(healed) => {

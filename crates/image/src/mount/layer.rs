@@ -22,7 +22,7 @@ use super::compare::SourceIdentity;
 use super::error::MountError;
 use super::untraced::{EditedFile, UntracedFiles};
 use crate::Manifest;
-use crate::heal::BoundSource;
+use crate::heal::{BoundSource, JOINED};
 use crate::hot::HotPart;
 
 /// Decompressed blocks that are kept. The kernel keeps what it has read; these are for the other
@@ -113,6 +113,11 @@ impl ImageLayer {
         let bound = &self.manifest()?.bound;
         let at = bound.binary_search_by(|one| one.path.as_path().cmp(source)).ok()?;
         bound.get(at)
+    }
+
+    /// Whether an entry of a directory was made while it was packed, and has no source.
+    pub fn is_made(&self, entry: &SquashEntry) -> bool {
+        entry.name == JOINED.as_bytes() && self.manifest().is_some_and(|manifest| manifest.joined)
     }
 
     /// What is in a directory of it; of a damaged one, what can be read.

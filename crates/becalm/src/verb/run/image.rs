@@ -1,6 +1,7 @@
 //! `becalm run --image`: a command in an image, mounted over the directory that it was made of.
 
 use std::collections::BTreeSet;
+use std::env;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -12,6 +13,7 @@ use image::mount::{
     self, Bind, Entered, Freshness, MountError, MountMethod, MountRequest, PlacedImage,
     WritableOverlay,
 };
+use image::squash::JoinedPath;
 use recording::shown_name;
 use sandbox::groups;
 use schemars::JsonSchema;
@@ -138,6 +140,7 @@ pub fn enter(
         }
     }
     let about = about(&entered);
+    variables.extend(python_path(&wanted, &entered));
     variables.extend(entered.variables);
     Ok(about)
 }
@@ -155,6 +158,22 @@ fn seen_already(wanted: &MountRequest) -> Option<PathBuf> {
     let beside = wanted.beside.iter().map(|beside| &beside.file);
     let checked = wanted.freshness != Freshness::No;
     wanted.image.iter().chain(beside).filter(|_| checked).find_map(is_seen)
+}
+
+/// PYTHONPATH as the image joined it, where the entries are those of then, and nothing lies over the
+/// image that could offer other names in them.
+fn python_path(wanted: &MountRequest, entered: &Entered) -> Option<(OsString, OsString)> {
+    let name = "PYTHONPATH";
+    let search = env::var_os(name).filter(|search| !search.is_empty())?;
+    let is_changed = wanted.at.is_some()
+        || !(wanted.overlays.is_empty() && wanted.binds.is_empty() && entered.live.is_empty())
+        || wanted.writable_tmpfs;
+    if is_changed {
+        return None;
+    }
+    let joined = entered.over.iter().find_map(|over| JoinedPath::of_mounted(over))?;
+    let value = env::join_paths(joined.applied_to(&search)?).ok()?;
+    Some((name.into(), value))
 }
 
 /// What is said of an image with changes: where the first is, and how many there are.

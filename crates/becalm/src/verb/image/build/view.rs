@@ -109,6 +109,7 @@ impl<'a> Packed<'a> {
             text = format!("\n{}", table.render(columns));
         }
         text += &libraries(healed, columns);
+        text += &python_path(healed, columns);
         if !healed.as_it_was.is_empty() {
             let mut table = Table::new([Column::text("not healed"), Column::path("").spare()]);
             for file in healed.as_it_was.iter().take(ROWS) {
@@ -155,6 +156,37 @@ impl<'a> Packed<'a> {
         }
         format!("\n{}{}", table.render(columns), more(self.built.outside.len()))
     }
+}
+
+/// What became of PYTHONPATH, and which of its entries stay for themselves.
+fn python_path(healed: &Healed, columns: usize) -> String {
+    let Some(joined) = &healed.python_path else { return String::new() };
+    let mut table = Table::new([
+        Column::text("joined"),
+        Column::number("entries"),
+        Column::number("now"),
+        Column::path("for example").spare(),
+    ]);
+    let example = joined.to.iter().find(|path| !joined.from.contains(path));
+    table.row([
+        Cell::from("PYTHONPATH"),
+        Cell::from(count(joined.from.len() as u64)),
+        Cell::from(count(joined.to.len() as u64)),
+        Cell::from(&*example.map(|path| path.to_string_lossy()).unwrap_or_default()),
+    ]);
+    let mut text = format!("\n{}", table.render(columns));
+    if !joined.apart.is_empty() {
+        let mut table = Table::new([Column::text("not joined"), Column::path("").spare()]);
+        for entry in joined.apart.iter().take(ROWS) {
+            let why = match &entry.name {
+                Some(name) => format!("another entry offers {name}, too"),
+                None => "not packed".to_owned(),
+            };
+            table.row([&*term::plain(&why), &entry.path.to_string_lossy()]);
+        }
+        text += &format!("\n{}{}", table.render(columns), more(joined.apart.len()));
+    }
+    text
 }
 
 /// Which libraries were bound, and what that spares their starts.
