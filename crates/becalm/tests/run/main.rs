@@ -8,6 +8,7 @@ mod calm_scripts;
 mod hugepages;
 mod image;
 mod image_calm;
+mod image_foreign;
 mod image_fresh;
 mod image_holder;
 mod image_mpi;
