@@ -17,11 +17,12 @@ mod write;
 mod xz;
 
 pub use compression::Compression;
+pub(crate) use read::MOST_BLOCKS;
 pub use read::{
     FileContent, FilePart, ListingPosition, NodeKind, SquashAttributes, SquashEntry, SquashImage,
     SquashNode, SquashReadError, SuperblockFacts,
 };
-pub(crate) use write::can_hold_xattr;
+pub(crate) use write::{ContentPosition, StoredContent, can_hold_xattr, write_tables};
 pub use write::{SquashOptions, SquashSummary, write};
 
 /// Name and value of an extended attribute.
