@@ -116,3 +116,38 @@ fn a_cut_or_changed_image_of_any_compressor_is_refused_in_one_line() {
         assert!(ran.err().contains("Input/output error"), "{}", ran.err());
     }
 }
+
+/// An overlay as Apptainer leaves one: what was written in `upper`, what was deleted marked there.
+fn overlay(imaged: &Imaged) -> String {
+    let (source, overlay) = (imaged.scene.subdirectory("over"), imaged.scene.at("overlay.img"));
+    fs::create_dir_all(format!("{source}/upper/sub")).unwrap();
+    fs::create_dir_all(format!("{source}/work")).unwrap();
+    fs::write(format!("{source}/upper/sub/.wh.noise"), "").unwrap();
+    fs::write(format!("{source}/upper/new"), "in the overlay\n").unwrap();
+    fs::File::create(&overlay).unwrap().set_len(64 << 20).unwrap();
+    let ran = run(Command::new("mke2fs").args(["-q", "-F", "-t", "ext3", "-d", &source, &overlay]));
+    assert_eq!(ran.code(), 0, "{}", ran.err());
+    // Whose it is may not matter where it cannot be given away.
+    let _ = std::os::unix::fs::chown(&overlay, Some(65534), Some(65534));
+    overlay
+}
+
+const LOOK: &str = "cd \"$0\"; ls sub; cat new; (echo x > new) 2>/dev/null || echo read-only";
+
+#[test]
+fn an_ordinary_user_sees_what_is_in_an_ext3_overlay_and_cannot_write_to_it() {
+    let imaged = imaged();
+    let overlay = overlay(&imaged);
+    let seen = format!("{overlay}:ro");
+    let said = imaged.said(As::User, &["--overlay", &seen], LOOK);
+    assert_eq!(said, "text\nin the overlay\nread-only\n");
+    // Root's kernel does not know the mark that fuse-overlayfs makes.
+    let why = imaged.refused(As::User, &["--overlay", &overlay]);
+    assert!(why.contains("look only, with :ro"), "{why}");
+    // Not unmounted: its last changes may be in its journal alone.
+    let mut bytes = fs::read(&overlay).unwrap();
+    bytes[1024 + 96] |= 4;
+    fs::write(&overlay, bytes).unwrap();
+    let why = imaged.refused(As::User, &["--overlay", &seen]);
+    assert!(why.contains("e2fsck -p") && why.contains(&overlay), "{why}");
+}

@@ -5,6 +5,8 @@
 mod aslr;
 mod calm;
 mod calm_scripts;
+mod container;
+mod container_apptainer;
 mod hugepages;
 mod image;
 mod image_calm;

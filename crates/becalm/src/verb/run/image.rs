@@ -14,6 +14,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::calm::CalmLaunch;
+use super::container::Container;
 use super::image_freshness::ImageFreshness;
 use super::stage;
 use crate::exit::{Failure, USAGE};
@@ -87,14 +88,16 @@ enum Means {
 /// docs/schema/becalm.run.md describes.
 pub fn enter(
     args: &RunImageArgs,
+    container: &Container<'_>,
     calm: Option<&CalmLaunch>,
     freshness: ImageFreshness,
     json: bool,
     command: &mut launch::Command,
     variables: &mut Vec<(OsString, OsString)>,
 ) -> Result<Option<EnteredImage>, Failure> {
-    let image = args.image.as_deref().or(calm.and_then(CalmLaunch::image));
-    let Some(wanted) = wanted(args, image, calm, freshness)? else { return Ok(None) };
+    let image = args.image.as_deref().or(container.image).or(calm.and_then(CalmLaunch::image));
+    let Some(mut wanted) = wanted(args, image, calm, freshness)? else { return Ok(None) };
+    wanted.no_home = container.args.no_home;
     if let Some(staged) = stage::enter(&args.stage, json, &wanted, command, variables)? {
         return Ok(Some(staged));
     }
@@ -212,6 +215,7 @@ fn wanted(
             Means::Fuse => MountMethod::Fuse,
         }),
         freshness: freshness.into(),
+        no_home: false,
         live: args.live,
         condition: calm.map(CalmLaunch::condition),
     }))
