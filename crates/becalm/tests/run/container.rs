@@ -93,8 +93,12 @@ fn fill(root: &Path) {
     for (link, to) in [("bin", "usr/bin"), ("lib", "usr/lib"), ("lib64", "usr/lib64")] {
         std::os::unix::fs::symlink(to, root.join(link)).unwrap();
     }
-    for program in ["sh", "ls", "cat", "id", "env", "sort", "sleep"] {
+    for program in ["sh", "ls", "cat", "id", "env", "sort", "rm", "mkdir"] {
         copy(root, &format!("/bin/{program}"));
+    }
+    fs::create_dir(root.join("opt/replaced")).unwrap();
+    for file in ["gone", "kept", "replaced/old"] {
+        fs::write(root.join("opt").join(file), file).unwrap();
     }
     fs::write(root.join("etc/passwd"), "root:x:0:0:root:/root:/bin/sh\n").unwrap();
     fs::write(root.join("etc/group"), "root:x:0:\n").unwrap();
