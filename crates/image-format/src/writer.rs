@@ -46,6 +46,13 @@ impl<'f> ImageWriter<'f> {
         if self.buffer.len() >= BUFFER { self.flush() } else { Ok(()) }
     }
 
+    /// Goes on at a position, without writing what is before it.
+    pub(crate) fn leave_out(&mut self, until: u64) -> Result<(), SquashWriteError> {
+        self.flush()?;
+        self.written = until;
+        Ok(())
+    }
+
     /// Takes back all that was put since the position was this.
     pub(crate) fn take_back(&mut self, position: u64) {
         match position.checked_sub(self.written) {

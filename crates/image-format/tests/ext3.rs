@@ -3,11 +3,17 @@
 
 #![allow(clippy::unwrap_used)] // A test program; clippy knows only its #[test] functions as such.
 
+mod support;
+
 use std::fs::{self, File};
+use std::io::{Seek, SeekFrom, Write};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::Command;
 
-use image_format::ext3::{Ext3Error, Ext3Facts, Ext3Overlay, create};
+use image_format::ReadAt;
+use image_format::ext3::{Ext3AsSquash, Ext3Error, Ext3Facts, Ext3Overlay, create};
+use image_format::squash::{NodeKind, SquashImage};
 use tempfile::TempDir;
 
 const MIB: u64 = 1 << 20;
@@ -219,4 +225,166 @@ fn what_cannot_be_is_refused() {
     assert!(matches!(refused(&with("../out".into())), Ext3Error::NotBelowUpper(_)));
     assert!(matches!(refused(&with("x".repeat(256))), Ext3Error::LongName(_)));
     assert!(matches!(refused(&with("x/".repeat(1000))), Ext3Error::TooManyDirectories(_)));
+}
+
+/// What mke2fs makes of a directory.
+fn filled(directory: &TempDir, source: &Path, kind: &str, options: &[&str]) -> std::path::PathBuf {
+    let image = directory.path().join("filled.img");
+    let _ = fs::remove_file(&image);
+    File::create(&image).unwrap().set_len(64 * MIB).unwrap();
+    let words = ["-q", "-F", "-t", kind, "-d", source.to_str().unwrap()];
+    said("mke2fs", &[&words[..], options, &[image.to_str().unwrap()]].concat());
+    image
+}
+
+fn shown(image: &Path) -> Result<SquashImage, String> {
+    let file = File::open(image).unwrap();
+    let shown = Ext3AsSquash::open(Box::new(file)).map_err(|error| error.to_string())?;
+    SquashImage::new(Box::new(shown), 1 << 20).map_err(|error| error.to_string())
+}
+
+#[test]
+fn every_file_of_a_filesystem_is_shown_as_it_is() {
+    let directory = TempDir::new().unwrap();
+    let source = directory.path().join("source");
+    support::awkward(&source);
+    support::large(&source.join("large"), 900);
+    // Through a single and a double indirect block, with holes, and of a length of its own.
+    let mut long = fs::File::create(source.join("long")).unwrap();
+    for at in [0u64, 5, 50, 1100, 3000] {
+        long.seek(SeekFrom::Start(at * 4096)).unwrap();
+        long.write_all(format!("at {at} ").repeat(1000).as_bytes()).unwrap();
+    }
+    let before = support::seen(&source);
+    for (kind, options) in [
+        ("ext3", &["-b", "4096"][..]),
+        ("ext2", &["-b", "4096", "-I", "128"]),
+        ("ext4", &["-b", "4096", "-O", "^metadata_csum"]),
+        ("ext4", &["-b", "4096", "-O", "64bit,metadata_csum"]),
+    ] {
+        let image = filled(&directory, &source, kind, options);
+        let found = support::read(&shown(&image).unwrap());
+        for (path, line) in &before {
+            // A root of its own.
+            if path.as_os_str().is_empty() || path == Path::new("/") {
+                continue;
+            }
+            assert_eq!(Some(line), found.get(path), "{kind} {options:?} {}", path.display());
+        }
+        assert_eq!(before.len(), found.len(), "{kind} {options:?}");
+    }
+}
+
+#[test]
+fn small_blocks_are_read_too() {
+    let directory = TempDir::new().unwrap();
+    let source = directory.path().join("source");
+    fs::create_dir(&source).unwrap();
+    support::large(&source.join("large"), 300);
+    fs::write(source.join("long"), "a line\n".repeat(200_000)).unwrap();
+    let before = support::seen(&source);
+    let found =
+        support::read(&shown(&filled(&directory, &source, "ext3", &["-b", "1024"])).unwrap());
+    for (path, line) in before.iter().filter(|(path, _)| path.file_name().is_some()) {
+        assert_eq!(Some(line), found.get(path), "{}", path.display());
+    }
+}
+
+#[test]
+fn an_overlay_shows_what_is_in_upper_and_hides_what_it_hid() {
+    let directory = TempDir::new().unwrap();
+    let source = directory.path().join("source");
+    fs::create_dir_all(source.join("upper/kept/inner")).unwrap();
+    fs::create_dir_all(source.join("work")).unwrap();
+    fs::write(source.join("upper/kept/.wh..wh..opq"), "").unwrap();
+    fs::write(source.join("upper/.wh.gone"), "").unwrap();
+    fs::write(source.join("upper/new"), "new").unwrap();
+    let image = shown(&filled(&directory, &source, "ext3", &[])).unwrap();
+    assert!(image.find(Path::new("/upper")).unwrap().is_none());
+    let kind = |path: &str| {
+        let node = image.find(Path::new(path)).unwrap().unwrap();
+        let attributes = image.attributes(node).unwrap();
+        (attributes.kind, attributes.device, image.xattrs(node).unwrap())
+    };
+    assert_eq!(kind("/gone"), (NodeKind::CharDevice, 0, Vec::new()));
+    assert_eq!(kind("/new").0, NodeKind::File);
+    let mark = |name: &str| (name.as_bytes().to_vec(), b"y".to_vec());
+    let marks = vec![mark("trusted.overlay.opaque"), mark("user.overlay.opaque")];
+    let mut found = kind("/kept").2;
+    found.sort();
+    assert_eq!(found, marks);
+    assert!(image.find(Path::new("/kept/.wh..wh..opq")).unwrap().is_none());
+}
+
+#[test]
+fn one_that_was_not_unmounted_is_refused_with_what_to_do() {
+    let directory = TempDir::new().unwrap();
+    let source = directory.path().join("source");
+    fs::create_dir(&source).unwrap();
+    let image = filled(&directory, &source, "ext3", &[]);
+    assert!(shown(&image).is_ok());
+    let clean = fs::read(&image).unwrap();
+    // Its journal is to be replayed; it is still mounted.
+    for (at, value) in [(1024 + 96, 0x6), (1024 + 58, 0)] {
+        let mut bytes = clean.clone();
+        bytes[at] = value;
+        fs::write(&image, bytes).unwrap();
+        let why = shown(&image).err().unwrap();
+        assert!(why.contains("not unmounted cleanly") && why.contains("e2fsck -p"), "{why}");
+    }
+}
+
+#[test]
+fn a_damaged_one_is_an_error_or_an_answer_in_time() {
+    let directory = TempDir::new().unwrap();
+    let source = directory.path().join("source");
+    support::awkward(&source);
+    for (kind, options) in [("ext3", &["-b", "4096"][..]), ("ext4", &["-b", "4096"])] {
+        let image = filled(&directory, &source, kind, options);
+        let bytes = fs::read(&image).unwrap();
+        // What is not nothing is looked at.
+        let used: Vec<usize> = (1024..bytes.len()).filter(|at| bytes[*at] != 0).collect();
+        let mut state = 7u64;
+        let mut below = |end: usize| {
+            state =
+                state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963);
+            (state >> 33) as usize % end
+        };
+        let mut opened = 0;
+        for _ in 0..400 {
+            let changes: Vec<(usize, u8)> =
+                (0..3).map(|_| (used[below(used.len())], below(256) as u8)).collect();
+            let file = File::options().read(true).write(true).open(&image).unwrap();
+            for (at, value) in &changes {
+                file.write_all_at(&[*value], *at as u64).unwrap();
+            }
+            let changed = Ext3AsSquash::open(Box::new(file.try_clone().unwrap()));
+            if let Ok(shown) = changed.map(|shown| SquashImage::new(Box::new(shown), 1 << 20)) {
+                opened += usize::from(shown.is_ok());
+            }
+            for (at, _) in &changes {
+                file.write_all_at(&[bytes[*at]], *at as u64).unwrap();
+            }
+        }
+        assert!(opened > 20, "{kind} {opened}");
+        // Cut off.
+        for length in [0, 1000, 2048, 100_000, bytes.len() - 1] {
+            assert!(
+                Ext3AsSquash::open(Box::new(Bytes(bytes[..length].to_vec()))).is_err(),
+                "{length}"
+            );
+        }
+    }
+}
+
+struct Bytes(Vec<u8>);
+
+impl ReadAt for Bytes {
+    fn size(&self) -> std::io::Result<u64> {
+        Ok(self.0.len() as u64)
+    }
+
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> std::io::Result<()> {
+        self.0[..].read_exact_at(buffer, offset)
+    }
 }

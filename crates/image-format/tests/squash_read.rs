@@ -30,6 +30,12 @@ fn images_of_mksquashfs_are_read() {
         &["-comp", "gzip"][..],
         &["-comp", "lz4"],
         &["-comp", "lz4", "-Xhc"],
+        &["-comp", "lzo"],
+        &["-comp", "lzo", "-Xalgorithm", "lzo1x_1", "-b", "4096"],
+        &["-comp", "lzma"],
+        &["-comp", "lzma", "-b", "1M"],
+        &["-comp", "xz"],
+        &["-comp", "xz", "-b", "1M", "-Xdict-size", "8192"],
         &["-comp", "zstd", "-b", "1M"],
         &["-comp", "zstd", "-always-use-fragments", "-no-exports"],
         &["-comp", "zstd", "-no-fragments", "-no-duplicates"],
@@ -44,14 +50,85 @@ fn images_of_mksquashfs_are_read() {
     }
 }
 
+/// What mksquashfs's filters for machine code turn, one a kind of processor.
+#[test]
+fn machine_code_that_was_filtered_is_what_unsquashfs_makes_of_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let (source, image) = (directory.path().join("source"), directory.path().join("image"));
+    let theirs = directory.path().join("theirs");
+    fs::create_dir(&source).unwrap();
+    // Of a length that leaves the filters some bytes at the end.
+    let mut program = fs::read(std::env::current_exe().unwrap()).unwrap();
+    program.truncate(700_003);
+    fs::write(source.join("program"), &program).unwrap();
+    for filter in ["x86", "arm", "armthumb", "powerpc", "sparc", "ia64", "x86,arm"] {
+        let options = ["-comp", "xz", "-Xbcj", filter];
+        mksquashfs(&source, &image, &options);
+        let unsquashed: [&OsStr; 6] = ["-f", "-q", "-n", "-d"]
+            .map(OsStr::new)
+            .into_iter()
+            .chain([theirs.as_ref(), image.as_ref()])
+            .collect::<Vec<_>>()
+            .try_into()
+            .unwrap();
+        run("unsquashfs", &unsquashed);
+        assert_eq!(fs::read(theirs.join("program")).unwrap(), program);
+        let read = read(&SquashImage::open_path(&image).unwrap());
+        for (path, line) in seen(&theirs) {
+            assert_eq!(Some(&line), read.get(&path), "{filter} {}", path.display());
+        }
+    }
+}
+
+/// An xz stream says how much memory it wants: 4 GiB here, for a block of 8 KiB.
+#[test]
+fn a_block_gets_no_more_memory_than_it_can_need() {
+    let directory = tempfile::tempdir().unwrap();
+    let (source, image) = (directory.path().join("source"), directory.path().join("image"));
+    fs::create_dir(&source).unwrap();
+    fs::write(source.join("file"), "text ".repeat(10_000)).unwrap();
+    mksquashfs(&source, &image, &["-comp", "xz"]);
+    let mut bytes = fs::read(&image).unwrap();
+    let before = read(&SquashImage::of_bytes(bytes.clone()).unwrap());
+    let mut changed = 0;
+    for at in 0..bytes.len() - 64 {
+        if !bytes[at..].starts_with(b"\xfd7zXZ\0") {
+            continue;
+        }
+        // A block's header: in it LZMA2, and in one byte the size of its dictionary.
+        let end = at + 12 + (usize::from(bytes[at + 12]) + 1) * 4 - 4;
+        let header = &mut bytes[at + 12..end];
+        let filter = header.windows(2).position(|pair| pair == [0x21, 1]).unwrap();
+        header[filter + 2] = 40;
+        let sum = crc32fast::hash(header).to_le_bytes();
+        bytes[end..end + 4].copy_from_slice(&sum);
+        changed += 1;
+    }
+    assert!(changed > 0, "{changed}");
+    let most = address_space();
+    assert_eq!(read(&SquashImage::of_bytes(bytes).unwrap()), before);
+    assert!(address_space() < most + (1 << 30), "{most} {}", address_space());
+}
+
+/// Bytes that this process has ever had mapped at once.
+fn address_space() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmPeak:")).unwrap();
+    peak.split_whitespace().next().unwrap().parse::<u64>().unwrap() * 1024
+}
+
 #[test]
 fn a_compressor_that_is_not_known_is_named() {
     let directory = tempfile::tempdir().unwrap();
     let (source, image) = (directory.path().join("source"), directory.path().join("image"));
     fs::create_dir(&source).unwrap();
     mksquashfs(&source, &image, &["-comp", "xz"]);
-    let error = SquashImage::open_path(&image).err().unwrap();
-    assert!(matches!(error, SquashReadError::Unsupported("xz")), "{error}");
+    let mut bytes = fs::read(&image).unwrap();
+    for number in [0, 7, 0xffff_u16] {
+        bytes[20..22].copy_from_slice(&number.to_le_bytes());
+        let error = SquashImage::of_bytes(bytes.clone()).err().unwrap();
+        assert!(matches!(error, SquashReadError::Unsupported("something unknown")), "{error}");
+    }
 }
 
 #[test]
@@ -102,13 +179,20 @@ fn an_image_that_is_cut_is_an_error_at_every_length() {
     let (source, image) = (directory.path().join("source"), directory.path().join("image"));
     fs::create_dir(&source).unwrap();
     fs::write(source.join("file"), "text ".repeat(10_000)).unwrap();
-    pack(&source, &image, &SquashOptions::default());
-    let whole = fs::read(&image).unwrap();
-    let used = u64::from_le_bytes(whole[40..48].try_into().unwrap()) as usize;
-    for length in 0..used {
-        assert!(SquashImage::of_bytes(whole[..length].to_vec()).is_err(), "{length}");
+    for compressor in ["gzip", "lzma", "lzo", "xz", "lz4", "zstd"] {
+        mksquashfs(&source, &image, &["-comp", compressor]);
+        let whole = fs::read(&image).unwrap();
+        let used = u64::from_le_bytes(whole[40..48].try_into().unwrap()) as usize;
+        for length in 0..used {
+            assert!(SquashImage::of_bytes(whole[..length].to_vec()).is_err(), "{length}");
+            // What is only as long as it should be.
+            let filled = [&whole[..length], &vec![0; used - length][..]].concat();
+            if let Ok(image) = SquashImage::of_bytes(filled) {
+                ask(&image);
+            }
+        }
+        assert!(SquashImage::of_bytes(whole[..used].to_vec()).is_ok());
     }
-    assert!(SquashImage::of_bytes(whole[..used].to_vec()).is_ok());
 }
 
 /// The same numbers each time.
@@ -159,14 +243,22 @@ fn a_damaged_image_gives_an_error_or_an_answer_in_time() {
     // Where nothing is compressed, each byte that is changed is one that is looked at.
     let bare: &[&str] = &["-noI", "-noD", "-noF", "-noX", "-b", "4096", "-nopad"];
     let mut images = Vec::new();
-    for options in [bare, &["-comp", "zstd"], &["-comp", "lz4"], &["-comp", "gzip"]] {
+    for options in [
+        bare,
+        &["-comp", "zstd"],
+        &["-comp", "lz4"],
+        &["-comp", "gzip"],
+        &["-comp", "xz"],
+        &["-comp", "lzo"],
+        &["-comp", "lzma"],
+    ] {
         mksquashfs(&source, &image, options);
         images.push(fs::read(&image).unwrap());
     }
     let mut numbers = Numbers(1);
     let mut opened = 0;
     for round in 0..rounds {
-        let good = &images[if round % 2 == 0 { 0 } else { round % images.len() }];
+        let good = &images[if round % 2 == 0 { 0 } else { round / 2 % images.len() }];
         let mut bytes = good.clone();
         for _ in 0..=numbers.below(4) {
             // Small and large numbers break more than others.

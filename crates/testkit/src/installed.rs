@@ -33,6 +33,11 @@ pub fn modern_modules() -> PathBuf {
     home().join("modules")
 }
 
+/// A root directory with Apptainer in it.
+pub fn apptainer() -> PathBuf {
+    home().join("apptainer/root")
+}
+
 /// A Python environment with what makes and tries the wheel: pyarrow, uv, wheel.
 pub fn packaging() -> PathBuf {
     home().join("packaging")

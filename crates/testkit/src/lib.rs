@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::new_without_default)] // What fails, fails the test.
 
 pub mod answer;
+pub mod apptainer;
 pub mod both;
 pub mod bound;
 pub mod drawn;

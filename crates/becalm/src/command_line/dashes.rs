@@ -86,6 +86,20 @@ fn command_at(
     None
 }
 
+/// The first word that is neither an option of the verb's nor an option's value, before any `--`.
+pub fn first_word(verb: &Command, words: &[OsString], first: usize) -> Option<usize> {
+    let mut at = first;
+    loop {
+        match words.get(at)? {
+            word if word == "--" => return None,
+            word if word.len() > 1 && word.as_bytes().starts_with(b"-") => {
+                at += 1 + usize::from(has_its_value_behind(verb, word)?);
+            }
+            _ => return Some(at),
+        }
+    }
+}
+
 /// Whether the option's value is the next word; none where the verb has no such option.
 fn has_its_value_behind(verb: &Command, word: &OsStr) -> Option<bool> {
     let word = word.to_str()?;

@@ -3,11 +3,13 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `groups` | the verbs as `becalm --help` groups them |
+//! | `container` | the `--` behind a container that is run |
 //! | `dashes` | the `--` that is missing before a command |
 //! | `shown` | the verbs and options that help shows, and no others |
 //! | `equals` | the `=` that is missing between an option and its value |
 //! | `verbs` | the verb that is meant by one that is none |
 
+mod container;
 mod dashes;
 mod equals;
 mod groups;
@@ -28,6 +30,7 @@ pub use shown::shown;
 /// The verb and its options. What stands in their way is said, and ends becalm.
 pub fn parse(words: &[OsString]) -> Result<Cli, ExitCode> {
     let mut command = with_negative_numbers(groups::grouped(Cli::command()));
+    let words = &*container::separated(&mut command, words);
     let parsed = command.try_get_matches_from_mut(words);
     let is_for_help = parsed.as_ref().is_err_and(|error| !error.use_stderr());
     if parsed.is_err()

@@ -5,10 +5,13 @@
 mod aslr;
 mod calm;
 mod calm_scripts;
+mod container;
+mod container_apptainer;
 mod hugepages;
 mod image;
 mod image_another;
 mod image_calm;
+mod image_foreign;
 mod image_fresh;
 mod image_holder;
 mod image_mpi;

@@ -1,4 +1,5 @@
-//! An empty ext3 filesystem in a file: the layer that a container writes to.
+//! An ext3 filesystem in a file: the layer that a container writes to. An empty one is made, and any is
+//! read.
 //!
 //! What `apptainer overlay create` makes with mkfs.ext3: directories `upper` and `work` that belong
 //! to the user. Features and measures are those of `mke2fs -t ext3 -b 4096`; only, no blocks are
@@ -11,9 +12,13 @@
 //! | `inode` | an inode and the map of its blocks |
 //! | `tree` | the directories |
 //! | `writer` | all of it, laid out and written |
+//! | `read` | one that is there, read |
+//! | `as_squash` | the same, shown as a squashfs |
 
+mod as_squash;
 mod geometry;
 mod inode;
+mod read;
 mod superblock;
 mod tree;
 mod writer;
@@ -22,7 +27,9 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 
+pub use as_squash::Ext3AsSquash;
 pub use geometry::SIZES;
+pub use read::Ext3ReadError;
 pub use superblock::Ext3Facts;
 pub use writer::create;
 

@@ -1,11 +1,10 @@
-//! The compressors: one block at a time, each on its own.
+//! The compressors that are written: one block at a time, each on its own.
 
-use std::cell::RefCell;
 use std::io;
 
-use flate2::{Compress, Decompress, FlushCompress, FlushDecompress, Status};
+use flate2::{Compress, FlushCompress, Status};
 
-/// How an image's blocks are compressed.
+/// How an image is compressed that is made here. What others made is read in more ways.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
     /// zlib's streams. Read by every kernel.
@@ -36,10 +35,6 @@ impl Compression {
             Compression::Lz4 => 5,
             Compression::Zstd => 6,
         }
-    }
-
-    pub(crate) fn from_number(number: u16) -> Option<Compression> {
-        Compression::ALL.into_iter().find(|one| one.number() == number)
     }
 
     /// The levels that it has, from quick to small; none: there is no choice.
@@ -112,35 +107,9 @@ fn gzip(compress: &mut Compress, block: &[u8]) -> io::Result<Option<Vec<u8>>> {
     Ok((status == Status::StreamEnd).then_some(packed))
 }
 
-thread_local! {
-    /// Making one costs as much as a small block.
-    static ZSTD: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
-}
-
-/// The block that was compressed, if it is one and has at most `most` bytes.
-pub(crate) fn unpack(compression: Compression, packed: &[u8], most: usize) -> Option<Vec<u8>> {
-    let mut block = vec![0; most];
-    let length = match compression {
-        Compression::Gzip => {
-            let mut stream = Decompress::new(true);
-            let status = stream.decompress(packed, &mut block, FlushDecompress::Finish).ok()?;
-            (status == Status::StreamEnd).then(|| stream.total_out() as usize)?
-        }
-        Compression::Lz4 => lz4_flex::block::decompress_into(packed, &mut block).ok()?,
-        Compression::Zstd => ZSTD.with_borrow_mut(|kept| {
-            let decompressor = match kept {
-                Some(decompressor) => decompressor,
-                None => kept.insert(zstd::bulk::Decompressor::new().ok()?),
-            };
-            decompressor.decompress_to_buffer(packed, &mut block[..]).ok()
-        })?,
-    };
-    block.truncate(length);
-    Some(block)
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::decompress::{Decompression, unpack};
     use super::*;
 
     #[test]
@@ -148,12 +117,14 @@ mod tests {
         let block: Vec<u8> = (0..100_000u32).flat_map(|n| (n / 7).to_le_bytes()).collect();
         for compression in Compression::ALL {
             let mut packer = Packer::new(compression, compression.default_level()).unwrap();
+            let how = Decompression::from_number(compression.number()).unwrap();
+            assert_eq!(how.name(), compression.name());
             for part in [&block[..1], &block[..5000], &block] {
                 let Some(packed) = packer.pack(part).unwrap() else { continue };
                 assert!(packed.len() < part.len());
-                assert_eq!(unpack(compression, &packed, part.len()).as_deref(), Some(part));
-                assert_eq!(unpack(compression, &packed, part.len() - 1), None, "a bomb");
-                assert_eq!(unpack(compression, &packed[..packed.len() - 1], part.len()), None);
+                assert_eq!(unpack(how, &packed, part.len()).as_deref(), Some(part));
+                assert_eq!(unpack(how, &packed, part.len() - 1), None, "a bomb");
+                assert_eq!(unpack(how, &packed[..packed.len() - 1], part.len()), None);
             }
         }
     }

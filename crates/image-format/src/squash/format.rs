@@ -1,8 +1,6 @@
 //! What squashfs 4.0 looks like on disk (Linux: fs/squashfs/squashfs_fs.h). All numbers are
 //! little-endian.
 
-use super::Compression;
-
 /// The first four bytes: `hsqs`.
 pub(crate) const MAGIC: u32 = 0x7371_7368;
 /// Bytes of the superblock, at the start.
@@ -154,11 +152,6 @@ impl SquashSuperblock {
             return Err("its block size is none");
         }
         Ok(superblock)
-    }
-
-    /// How the image is compressed, if it is in a way that is known here.
-    pub(crate) fn compression(&self) -> Option<Compression> {
-        Compression::from_number(self.compression)
     }
 }
 

@@ -44,6 +44,11 @@ impl ImageLayout {
         }
     }
 
+    /// The layout of a tree that no disk has.
+    pub(crate) fn of_root() -> ImageLayout {
+        ImageLayout { root: PathBuf::from("/"), paths: vec![PathBuf::from("/")] }
+    }
+
     /// The layout of an image that is laid over a whole root: each path at its own place, also
     /// where there is one only.
     ///

@@ -81,10 +81,10 @@ fn request(
         let mode = if overlay.read_only { ":ro" } else { "" };
         parts.push(identity(&overlay.look()?) + mode);
     }
-    let MountRequest { at, writable_tmpfs, binds, by, live, .. } = wanted;
+    let MountRequest { at, writable_tmpfs, binds, no_home, by, live, .. } = wanted;
     // A relative path is another one in another directory.
     let at = at.as_ref().map(std::path::absolute).transpose().map_err(system("find --at"))?;
-    parts.push(format!("{at:?} {writable_tmpfs} {binds:?} {by:?} {live}"));
+    parts.push(format!("{at:?} {writable_tmpfs} {binds:?} {no_home} {by:?} {live}"));
     Ok(digest(parts))
 }
 

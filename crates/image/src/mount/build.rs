@@ -329,14 +329,15 @@ impl Build<'_> {
         Ok(device)
     }
 
-    /// ext3 images: the kernel mounts them, for root.
+    /// ext3 images that are not served: the kernel mounts them, for root.
     fn ext(
         &mut self,
         stage: &Path,
         lower: &mut Vec<PathHandle>,
         upper: &mut Option<(PathHandle, PathHandle)>,
     ) -> Result<(), MountError> {
-        let given = self.plan.overlays.iter().filter(|overlay| overlay.form == OverlayForm::Ext);
+        let given = self.plan.overlays.iter();
+        let given = given.filter(|it| it.form == OverlayForm::Ext && !it.is_served());
         let given = given.map(|overlay| {
             let path = overlay.wanted.path.as_path();
             (path, &overlay.file, 0, 0, overlay.wanted.read_only)
@@ -347,8 +348,8 @@ impl Build<'_> {
             let refused = |why: String| MountError::Overlay { path: path.to_owned(), why };
             if self.means != NamespaceKind::Privileged {
                 return Err(refused(
-                    "only root can have the kernel mount an ext3 image, and no overlay can be \
-                     written to over fuse2fs: give a directory instead (mkdir DIR; --overlay DIR)"
+                    "only root can have the kernel mount an ext3 image, and so write to one: give a \
+                     directory instead (mkdir DIR; --overlay DIR), or look only, with :ro"
                         .to_owned(),
                 ));
             }

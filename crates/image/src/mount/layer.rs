@@ -12,6 +12,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use image_format::ReadAt;
+use image_format::ext3::Ext3AsSquash;
 use image_format::squash::{
     ListingPosition, NodeKind, SquashEntry, SquashImage, SquashNode, SquashReadError,
     SuperblockFacts,
@@ -76,7 +77,9 @@ impl ImageLayer {
         let ahead = Arc::new(Ahead::of(&file, whole));
         let part =
             LayerPart { file: file.clone(), offset, size, ahead: ahead.clone(), hot: hot.clone() };
-        let image = Arc::new(SquashImage::new(Box::new(part), CACHE).map_err(wrong)?);
+        let source =
+            squash_of(part).map_err(|why| MountError::Image { path: path.to_owned(), why })?;
+        let image = Arc::new(SquashImage::new(source, CACHE).map_err(wrong)?);
         let manifest = Manifest::of(&image).map_err(wrong)?;
         let facts = image.facts().map_err(wrong)?;
         let untraced = Arc::default();
@@ -220,6 +223,20 @@ impl ImageLayer {
     pub fn is_dir(&self, path: &Path) -> bool {
         let attributes = self.find(path).and_then(|node| self.image.attributes(node).ok());
         attributes.is_some_and(|attributes| attributes.kind == NodeKind::Directory)
+    }
+}
+
+/// The squashfs in a part of a file; or what is shown as one.
+fn squash_of(part: LayerPart) -> Result<Box<dyn ReadAt + Send + Sync>, String> {
+    let mut magic = [0; 4];
+    // What cannot be read is said so by who opens it.
+    let is_squash = part.read_exact_at(&mut magic, 0).is_err() || &magic == b"hsqs";
+    if is_squash || !Ext3AsSquash::is_in(&part).unwrap_or(false) {
+        return Ok(Box::new(part));
+    }
+    match Ext3AsSquash::open(Box::new(part)) {
+        Ok(shown) => Ok(Box::new(shown)),
+        Err(error) => Err(error.to_string()),
     }
 }
 

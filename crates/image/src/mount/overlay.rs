@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::FlockOperation;
 
 use super::error::{self, MountError};
+use super::plan::may_mount_ext3;
 
 /// How long a lock is waited for: the holder of a job that has just ended leaves a moment after its
 /// last rank.
@@ -97,6 +98,15 @@ impl OpenedOverlay {
             keep_own_group(&path.join("work"));
         }
         Ok(OpenedOverlay { wanted: wanted.clone(), form, file })
+    }
+
+    /// Whether it is served as an image is; else the kernel mounts it, or it is a directory.
+    pub fn is_served(&self) -> bool {
+        match self.form {
+            OverlayForm::Squash => true,
+            OverlayForm::Ext => self.wanted.read_only && !may_mount_ext3(),
+            OverlayForm::Directory => false,
+        }
     }
 
     /// Keeps other writers out, for as long as the file is open anywhere; readers keep writers

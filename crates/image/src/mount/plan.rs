@@ -11,7 +11,7 @@ use super::asked::SharedMountRequest;
 use super::beside::{self, BesideImage, OpenedAt, OverPaths};
 use super::error::{self, MountError};
 use super::layer::ImageLayer;
-use super::overlay::{OpenedOverlay, OverlayForm};
+use super::overlay::OpenedOverlay;
 use super::wanted::MountRequest;
 use crate::hot::{self, HotFile};
 
@@ -76,7 +76,7 @@ impl MountPlan<'_> {
             directory,
             around,
         };
-        plan.add_squash_overlays()?;
+        plan.add_served_overlays()?;
         Ok(plan)
     }
 
@@ -125,15 +125,26 @@ impl MountPlan<'_> {
         self.wanted.writable_tmpfs || self.overlays.iter().any(|one| !one.wanted.read_only)
     }
 
-    /// Squashfs overlays are served as the image is.
-    fn add_squash_overlays(&mut self) -> Result<(), MountError> {
-        for overlay in self.overlays.iter().filter(|overlay| overlay.form == OverlayForm::Squash) {
+    /// Squashfs overlays are served as the image is, and an ordinary user's ext3 that is only seen.
+    fn add_served_overlays(&mut self) -> Result<(), MountError> {
+        if !may_mount_ext3() {
+            for (file, offset, size) in std::mem::take(&mut self.partitions) {
+                let part = Some((offset, size));
+                self.layers.push(ImageLayer::open(self.image, file, part, None)?);
+            }
+        }
+        for overlay in self.overlays.iter().filter(|overlay| overlay.is_served()) {
             let path = &overlay.wanted.path;
             let file = overlay.file.try_clone().map_err(error::file(path, "open"))?;
             self.layers.push(ImageLayer::open(path, file, None, None)?);
         }
         Ok(())
     }
+}
+
+/// Whether the kernel mounts an ext3 for this process: it does for root.
+pub(super) fn may_mount_ext3() -> bool {
+    rustix::process::geteuid().is_root()
 }
 
 /// An image's file, opened.

@@ -17,7 +17,7 @@ pub(super) fn enter(build: &mut Build<'_>) -> Result<(), MountError> {
     let binds = build.sources()?;
     let directories = build.directories()?;
     let system = sources(["/proc", "/sys", "/dev"].map(PathBuf::from));
-    let usual = sources(usual(build.plan.directory));
+    let usual = sources(usual(build.plan.directory, build.plan.wanted.no_home));
     let host = sources(["/etc/hosts", "/etc/resolv.conf", "/etc/localtime"].map(PathBuf::from));
     let bound: Vec<&Path> =
         binds.iter().chain(&usual).map(|source| source.from.as_path()).collect();
@@ -52,7 +52,9 @@ fn leave_mark(mark: &str) -> Result<(), MountError> {
     let at = Path::new("/dev");
     let devices = PathHandle::at(at).map_err(error::file(at, "open"))?;
     mounts::tmpfs(at, mark)?;
-    Ok(mounts::bind(&devices, at, false)?)
+    mounts::bind(&devices, at, false)?;
+    // What is mounted on the devices comes with them, and the mark is by now: its copy would hide them.
+    Ok(mounts::take_away(at)?)
 }
 
 /// Those of these paths that are there.
@@ -67,8 +69,8 @@ fn sources(paths: impl IntoIterator<Item = PathBuf>) -> Vec<BindSource> {
 }
 
 /// Home, temporary directories, and the working directory where it is in none of them.
-fn usual(directory: &Path) -> Vec<PathBuf> {
-    let home = std::env::var_os("HOME").map(PathBuf::from);
+fn usual(directory: &Path, no_home: bool) -> Vec<PathBuf> {
+    let home = std::env::var_os("HOME").filter(|_| !no_home).map(PathBuf::from);
     let home = home.filter(|home| home.is_absolute() && home.parent().is_some());
     let mut paths: Vec<_> = home.into_iter().collect();
     paths.extend(["/tmp", "/var/tmp"].map(PathBuf::from));

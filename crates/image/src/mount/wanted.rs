@@ -23,6 +23,8 @@ pub struct MountRequest {
     pub writable_tmpfs: bool,
     /// What else is seen, and where.
     pub binds: Vec<Bind>,
+    /// A whole root does not have the user's home, unless the working directory lies in it.
+    pub no_home: bool,
     /// Mounted by what; none: by the best there is.
     pub by: Option<MountMethod>,
     /// How closely its sources are compared with it before.

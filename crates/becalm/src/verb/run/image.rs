@@ -20,6 +20,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::calm::CalmLaunch;
+use super::container::Container;
 use super::image_conflicts::{self, EnteredBeside, FoundConflict};
 use super::image_freshness::ImageFreshness;
 use super::stage;
@@ -99,6 +100,7 @@ enum Means {
 /// docs/schema/becalm.run.md describes.
 pub fn enter(
     args: &RunImageArgs,
+    container: &Container<'_>,
     calm: Option<&CalmLaunch>,
     freshness: ImageFreshness,
     json: bool,
@@ -106,8 +108,10 @@ pub fn enter(
     variables: &mut Vec<(OsString, OsString)>,
 ) -> Result<Option<EnteredImage>, Failure> {
     let mut images = calm.map(CalmLaunch::images).unwrap_or_default();
+    images.extend(container.image.map(|file| PlacedImage { file: file.into(), at: None }));
     images.extend(args.image.iter().map(|text| PlacedImage::parse(text)));
-    let Some(wanted) = wanted(args, images, calm, freshness)? else { return Ok(None) };
+    let Some(mut wanted) = wanted(args, images, calm, freshness)? else { return Ok(None) };
+    wanted.no_home = container.args.no_home;
     if let Some(staged) = stage::enter(&args.stage, json, &wanted, command, variables)? {
         return Ok(Some(staged));
     }
@@ -277,6 +281,7 @@ fn wanted(
             Means::Fuse => MountMethod::Fuse,
         }),
         freshness: freshness.into(),
+        no_home: false,
         live: args.live,
         condition: calm.map(CalmLaunch::condition),
     }))

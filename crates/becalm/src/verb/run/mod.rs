@@ -3,6 +3,8 @@
 pub mod aslr;
 mod builtins;
 mod calm;
+mod container;
+mod container_environment;
 mod hugepages;
 mod image;
 mod image_conflicts;
@@ -18,11 +20,14 @@ use serde::Serialize;
 
 use crate::exit::Failure;
 
+pub use container::is_container;
+
 /// Run a command calmed: as a calm file says, or in an image over the directory that it was made of,
-/// with builtins, in a chosen layout, or with what it reads read ahead
+/// with builtins, in a chosen layout, or with what it reads read ahead; or run a container
 ///
 /// Options beside a calm file add to it. Without a command, the one is repeated that the calm file was
-/// made for.
+/// made for. A container, a SIF, is run as Apptainer does it: its %environment, then its %runscript with
+/// the words behind it; see docs/sif.md.
 /// The command's files stay as they are. becalm becomes the command: process id, signals and exit
 /// status are the command's own.
 #[derive(clap::Args)]
@@ -37,6 +42,7 @@ use crate::exit::Failure;
   becalm run --image env.sqsh --image data.sqsh:/opt/data -- python3 app.py
   becalm run --image env.sqsh --overlay changes -- pip install ./package
   becalm run --image root.sif --bind /scratch -- /opt/app/bin/app
+  becalm run --cleanenv app.sif input --steps 10
   becalm run --builtins --hugepages -- ./unpack.sh
   becalm run --read-ahead start.becalm -- python3 -c 'import torch'
   srun -n 64 becalm run --aslr job -- ./app")]
@@ -44,12 +50,16 @@ use crate::exit::Failure;
 #[command(group = clap::ArgGroup::new("mounted").args(["calm", "image"]).multiple(true))]
 #[command(group = clap::ArgGroup::new("bash").args(["calm", "builtins"]).multiple(true))]
 pub struct RunArgs {
-    /// What to do, as `becalm fix --apply -o` has written it; see docs/calm-file.md
-    #[arg(value_name = "CALM", group = "means")]
+    /// What to do, as `becalm fix --apply -o` has written it; see docs/calm-file.md. Or a container
+    /// (SIF), which is run with the words behind it
+    #[arg(value_name = "CALM|SIF", group = "means")]
     calm: Option<PathBuf>,
 
     #[command(flatten)]
     image: image::RunImageArgs,
+
+    #[command(flatten)]
+    container: container::RunContainerArgs,
 
     #[command(flatten)]
     builtins: builtins::RunBuiltinsArgs,
@@ -83,6 +93,8 @@ pub struct RunAnswer<'a> {
     schema: &'static str,
     /// What was mounted, with `--image` or by a calm file.
     image: Option<&'a image::EnteredImage>,
+    /// What a container does, where one is run.
+    container: Option<&'a container::StartedContainer>,
     /// Where memory lies, with `--aslr`.
     aslr: Option<&'a aslr::EnteredLayout>,
     /// What bash does in its own process, with `--builtins`.
@@ -98,7 +110,9 @@ pub struct RunAnswer<'a> {
 /// Runs the verb: becomes the command, unless that fails or its starts are counted.
 pub fn run(args: &RunArgs) -> Result<u8, Failure> {
     let freshness = args.freshness.check;
-    let calm = args.calm.as_deref().map(calm::CalmLaunch::read).transpose()?;
+    let container = container::Container::of(&args.container, args.calm.as_deref())?;
+    let calm = args.calm.as_deref().filter(|_| container.image.is_none());
+    let calm = calm.map(calm::CalmLaunch::read).transpose()?;
     let calm = calm.as_ref();
     let mut variables = Vec::new();
     let mut argv = args.command.clone();
@@ -110,7 +124,8 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
     // Where no image can be mounted, another one is started.
     let mut command = launch::Command { argv };
     let (json, opened) = (args.json, &mut variables);
-    let image = image::enter(&args.image, calm, freshness, json, &mut command, opened)?;
+    let image = image::enter(&args.image, &container, calm, freshness, json, &mut command, opened)?;
+    let container = container.start(&mut command, opened)?;
     let mut builtins = builtins::prepare(&args.builtins(calm)?, &command, &mut variables)?;
     let hugepages = hugepages::ask(&args.hugepages(calm), &command, &mut variables);
     // The last one: it counts the variables of all others.
@@ -121,6 +136,7 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
         let about = RunAnswer {
             schema: "becalm.run/1",
             image: image.as_ref(),
+            container: container.as_ref(),
             aslr: aslr.as_ref(),
             builtins: builtins.map(|given| &given.about),
             hugepages: hugepages.as_ref(),

@@ -6,7 +6,7 @@ use super::cache::{BlockKey, UnpackedBlock};
 use super::cursor::Cursor;
 use super::node::InodeContent;
 use super::{SquashImage, SquashNode, SquashReadError};
-use crate::squash::compression::unpack;
+use crate::squash::decompress::unpack;
 use crate::squash::format::{DATA_STORED, NONE_U32};
 
 /// The most blocks that a file may have here: 512 GiB of 128 KiB each.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::cache::{BlockKey, UnpackedBlock};
 use super::{SquashImage, SquashReadError};
-use crate::squash::compression::unpack;
+use crate::squash::decompress::unpack;
 use crate::squash::format::{METADATA, METADATA_STORED};
 
 /// A place in metadata that moves on as it is read from.

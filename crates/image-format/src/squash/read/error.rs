@@ -12,7 +12,7 @@ pub enum SquashReadError {
     #[error("not a squashfs image: {0}")]
     NotSquashfs(&'static str),
     /// It is compressed in a way that is not known here.
-    #[error("it is compressed with {0}; only zstd, lz4 and gzip are read")]
+    #[error("it is compressed with {0}; gzip, lzma, lzo, xz, lz4 and zstd are read")]
     Unsupported(&'static str),
     /// Its content contradicts itself, or is cut off.
     #[error("damaged image: {what} (at byte {at})")]

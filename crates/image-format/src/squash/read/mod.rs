@@ -34,7 +34,7 @@ pub use directory::{ListingPosition, SquashEntry};
 pub use error::SquashReadError;
 pub use node::{NodeKind, SquashAttributes, SquashNode};
 
-use super::Compression;
+use super::decompress::Decompression;
 use super::format::{NONE_U64, SUPERBLOCK, SquashSuperblock};
 use crate::source::{ReadAt, ReadWindow};
 use cache::BlockCache;
@@ -50,7 +50,7 @@ const TRAILER: u64 = 4096;
 pub struct SquashImage {
     source: Box<dyn ReadAt + Send + Sync>,
     superblock: SquashSuperblock,
-    compression: Compression,
+    compression: Decompression,
     cache: BlockCache,
     /// Users and groups.
     ids: Vec<u32>,
@@ -141,7 +141,7 @@ impl SquashImage {
         if superblock.bytes_used > source.size()? {
             return Err(SquashReadError::NotSquashfs("its end is missing"));
         }
-        let compression = superblock.compression();
+        let compression = Decompression::from_number(superblock.compression);
         let compression =
             compression.ok_or(SquashReadError::Unsupported(name_of(superblock.compression)))?;
         let mut image = SquashImage {
@@ -251,12 +251,7 @@ fn superblock(source: &(impl ReadAt + ?Sized)) -> Result<SquashSuperblock, Squas
 }
 
 fn name_of(compression: u16) -> &'static str {
-    match compression {
-        2 => "lzma",
-        3 => "lzo",
-        4 => "xz",
-        number => Compression::from_number(number).map_or("something unknown", Compression::name),
-    }
+    Decompression::from_number(compression).map_or("something unknown", Decompression::name)
 }
 
 /// An image in memory.

@@ -33,7 +33,8 @@ use crate::{ImageWriter, SquashWriteError};
 use feed::Feed;
 use inodes::{InodeSources, Tables, WrittenTables};
 use piece::PieceSettings;
-use place::{Placer, StoredContent};
+use place::Placer;
+pub(crate) use place::{ContentPosition, StoredContent};
 use table::Metadata;
 
 pub use options::{SquashOptions, SquashSummary};
@@ -74,6 +75,22 @@ pub fn write(
     out.put_first(&superblock.encode())?;
     let front = stored.front(&order[..traced]);
     Ok(summary(tree, stored, out.position(), traced as u64, front))
+}
+
+/// Writes all but the content: that is elsewhere, and said to lie, as it is, between the superblock and
+/// where `out` is.
+pub(crate) fn write_tables(
+    tree: &FileTree,
+    stored: &StoredContent,
+    block_size: u32,
+    out: &mut ImageWriter<'_>,
+) -> Result<(), SquashWriteError> {
+    let compression = super::Compression::Lz4;
+    let level = compression.default_level();
+    let how = PieceSettings { compression, level, block_size, skip_unreadable: false };
+    let superblock = tables(tree, stored, how, tree.newest(), out)?;
+    out.pad(PAD)?;
+    out.put_first(&superblock.encode())
 }
 
 /// Packs the files' content: of those that the trace opened, and of the rest.
