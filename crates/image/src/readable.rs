@@ -68,10 +68,10 @@ impl AclLists {
     /// Whether the filesystem of a file does. All of Linux do; of GPFS, which is none of it, nobody
     /// says so.
     fn are_told(&self, tree: &FileTree, id: u32, node: &FileNode) -> bool {
-        const GPFS: i64 = 0x4750_4653;
+        const GPFS: rustix::fs::FsWord = 0x4750_4653;
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *known.entry(node.attributes.identity.0).or_insert_with(|| {
-            rustix::fs::statfs(tree.source(id)).is_ok_and(|it| it.f_type as i64 != GPFS)
+            rustix::fs::statfs(tree.source(id)).is_ok_and(|it| it.f_type != GPFS)
         })
     }
 }

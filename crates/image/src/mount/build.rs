@@ -2,7 +2,6 @@
 
 use std::fs::{self, File};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
@@ -17,7 +16,7 @@ use super::fresh::{self, UntracedLook};
 use super::holder::{self, HeldImage, Holder};
 use super::launched::RankOfLaunch;
 use super::live;
-use super::overlay::OverlayForm;
+use super::overlay::{self, OverlayForm};
 use super::plan::{MountPlan, MountTarget};
 use super::points::{self, MountPointKind, Points};
 use super::root;
@@ -258,7 +257,7 @@ impl Build<'_> {
         lower.extend(directories.lower);
         self.ext(stage, &mut lower, &mut upper)?;
         if self.plan.wanted.writable_tmpfs {
-            upper = Some(in_memory(stage, &lower[0])?);
+            upper = Some(overlay::in_memory(stage, &lower[0])?);
             self.mounted += 1;
         }
         if lower.len() < 2 && upper.is_none() {
@@ -394,19 +393,4 @@ impl Build<'_> {
 pub(super) struct OverlayDirectories {
     lower: Vec<PathHandle>,
     upper: Option<(PathHandle, PathHandle)>,
-}
-
-/// An upper directory in memory, with the mode of what it lies over.
-fn in_memory(stage: &Path, below: &PathHandle) -> Result<(PathHandle, PathHandle), MountError> {
-    let wrong = |what| error::file(stage, what);
-    let mode = fs::metadata(below.path()).map_err(wrong("look at"))?.permissions().mode();
-    mounts::tmpfs(stage, "becalm")?;
-    let make = |name: &str| {
-        let path = stage.join(name);
-        fs::create_dir(&path).and_then(|()| PathHandle::at(&path))
-    };
-    let upper = make("upper").map_err(wrong("make a directory"))?;
-    fs::set_permissions(stage.join("upper"), fs::Permissions::from_mode(mode))
-        .map_err(wrong("set the mode of"))?;
-    Ok((upper, make("work").map_err(wrong("make a directory"))?))
 }

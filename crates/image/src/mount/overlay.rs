@@ -5,11 +5,12 @@ use std::ffi::OsStr;
 use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::fs::FlockOperation;
+use sandbox::mounts::{self, PathHandle};
 
 use super::error::{self, MountError};
 use super::plan::may_mount_ext3;
@@ -168,6 +169,24 @@ fn keep_own_group(path: &Path) {
     if fs::metadata(path).is_ok_and(|there| is_others(&there)) {
         let _ = rustix::fs::chown(path, None, Some(group));
     }
+}
+
+/// An upper directory in memory, with the mode of what it lies over.
+pub(super) fn in_memory(
+    stage: &Path,
+    below: &PathHandle,
+) -> Result<(PathHandle, PathHandle), MountError> {
+    let wrong = |what| error::file(stage, what);
+    let mode = fs::metadata(below.path()).map_err(wrong("look at"))?.permissions().mode();
+    mounts::tmpfs(stage, "becalm")?;
+    let make = |name: &str| {
+        let path = stage.join(name);
+        fs::create_dir(&path).and_then(|()| PathHandle::at(&path))
+    };
+    let upper = make("upper").map_err(wrong("make a directory"))?;
+    fs::set_permissions(stage.join("upper"), fs::Permissions::from_mode(mode))
+        .map_err(wrong("set the mode of"))?;
+    Ok((upper, make("work").map_err(wrong("make a directory"))?))
 }
 
 /// What kind of filesystem a file holds, by the magic numbers of squashfs (at its start) and ext2
