@@ -295,7 +295,17 @@ fn node(
     kind: FileNodeKind,
     xattrs: Vec<crate::squash::XattrPair>,
 ) -> FileNode {
-    FileNode { name, parent, attributes, kind, first_name: None, xattrs, is_above: false }
+    FileNode {
+        name,
+        parent,
+        attributes,
+        kind,
+        first_name: None,
+        has_acl: None,
+        patches: None,
+        xattrs,
+        is_above: false,
+    }
 }
 
 fn attributes(inode: &Inode) -> TreeAttributes {
