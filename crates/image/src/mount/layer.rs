@@ -147,7 +147,7 @@ impl ImageLayer {
     pub fn identity(&self, path: &Path) -> SourceIdentity {
         const RENUMBERED: [i64; 2] = [0x6573_5546, 0x794c_7630];
         let keeps_numbers =
-            || rustix::fs::statfs(path).is_ok_and(|it| !RENUMBERED.contains(&(it.f_type as i64)));
+            || rustix::fs::statfs(path).is_ok_and(|it| !RENUMBERED.contains(&it.f_type));
         let packed = self.manifest().and_then(|manifest| {
             let at = manifest.layout.paths().iter().position(|packed| packed == path)?;
             manifest.inodes.get(at).copied()

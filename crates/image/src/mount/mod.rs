@@ -134,7 +134,7 @@ pub fn enter(wanted: &MountRequest) -> Result<Entered, MountError> {
         match around.map_or_else(|| door::knock_or_take(&name), Ok).map_err(look())? {
             SocketState::Free(door) => return first(&asked, Some(door)),
             SocketState::Holder(stream) => match join(&stream, &asked)? {
-                Joined::Here(held) => return Ok(entered(&asked, held, true)),
+                Joined::Here(held) => return Ok(entered(&asked, *held, true)),
                 Joined::Elsewhere => name = asked.name_around(),
                 Joined::Otherwise => break,
                 // Its last rank has just ended, and so will it.
@@ -203,7 +203,7 @@ fn all(image: &Path, beside: &[BesideMounts]) -> OsString {
 /// What came of a knock.
 enum Joined {
     /// The process sees the image.
-    Here(HeldImage),
+    Here(Box<HeldImage>),
     /// Its sources have changed since it was mounted.
     Otherwise,
     /// A whole root, with another working directory or home in it.
@@ -252,7 +252,7 @@ fn join(stream: &UnixStream, asked: &SharedMountRequest<'_>) -> Result<Joined, M
         return Err(MountError::Holder { pid, why: "has been killed".to_owned() });
     }
     back_to(&asked.directory, held.around.is_some())?;
-    Ok(Joined::Here(held))
+    Ok(Joined::Here(Box::new(held)))
 }
 
 /// Tells whoever serves on after a killed holder that this process has entered. False where nobody
