@@ -66,7 +66,8 @@ impl Stretch {
 /// A stretch without what it waits for.
 #[derive(Clone, Copy, Debug)]
 struct PackedStretch {
-    think: f64,
+    /// Nanoseconds; a millionth of a per cent is more than clocks tell, and there may be millions.
+    think: f32,
     event: u32,
     /// What it waits for, in [`Stretches::kinds`].
     kind: u32,
@@ -93,7 +94,7 @@ impl Stretches {
         if kind == next {
             self.kinds.push(stretch);
         }
-        self.list.push(PackedStretch { think: stretch.think, event: stretch.event, kind });
+        self.list.push(PackedStretch { think: stretch.think as f32, event: stretch.event, kind });
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -106,7 +107,7 @@ impl Stretches {
 
     fn unpacked(&self, packed: &PackedStretch) -> Stretch {
         let kind = self.kinds[packed.kind as usize];
-        Stretch { think: packed.think, event: packed.event, ..kind }
+        Stretch { think: packed.think.into(), event: packed.event, ..kind }
     }
 
     /// So many from that one on, as one.

@@ -117,10 +117,12 @@ fn applied_the_start_is_proven_in_the_image_and_the_next_line_runs_it() {
     }
 }
 
-/// The directories and files of the environment, without Python's own, and four for the way.
+/// The directories and files of the environment, without what bytecode there is, and four for the
+/// way.
 fn most(share: &str) -> u64 {
     let env = format!("{share}/env");
-    let words = [&env, "-name", "__pycache__", "-prune", "-o", "-not", "-type", "l", "-print"];
+    let words =
+        [&env, "-name", "__pycache__", "-print", "-prune", "-o", "-not", "-type", "l", "-print"];
     run(Command::new("find").args(words)).out().lines().count() as u64 + 4
 }
 

@@ -24,10 +24,7 @@ const UNCHECKED: u32 = 1;
 /// decides nothing. Its files are compared for themselves.
 pub(super) fn only_bytecode_is_new(layer: &ImageLayer, check: &SourceCheck) -> io::Result<bool> {
     let packed = layer.entries(check.node).into_iter().find(|entry| entry.name == BYTECODE);
-    let was_there = packed.is_some_and(|packed| {
-        let compiled = healed::bytecode(layer, check.node, &packed).unwrap_or_default();
-        !layer.entries(packed.node).iter().all(|entry| compiled.contains(&entry.name))
-    });
+    let was_there = packed.is_some_and(|packed| !healed::is_made(layer, check.node, &packed));
     let kept = check.path.join(OsStr::from_bytes(BYTECODE));
     Ok(!was_there && decides_nothing(&kept)? && has_same_names(layer, check)?)
 }
@@ -68,8 +65,16 @@ pub(super) fn decides_the_same(layer: &ImageLayer, check: &SourceCheck) -> io::R
             return Ok(false);
         }
     }
-    let left = packed.iter().filter(|(name, _)| name.ends_with(b".pyc"));
-    Ok(!left.into_iter().any(|(_, node)| is_packed_unchecked(layer, *node)))
+    Ok(!packed
+        .iter()
+        .any(|(name, node)| name.ends_with(b".pyc") && is_packed_unchecked(layer, *node)))
+}
+
+/// Whether a packed directory of bytecode holds some that Python takes whatever its source is.
+pub(super) fn decided(layer: &ImageLayer, directory: SquashNode) -> bool {
+    let entries = layer.entries(directory);
+    let mut bytecode = entries.iter().filter(|entry| entry.name.ends_with(b".pyc"));
+    bytecode.any(|entry| is_packed_unchecked(layer, entry.node))
 }
 
 /// Whether the image's own bytecode is such that Python takes it whatever its source is.

@@ -23,6 +23,7 @@ use rustix::io::Errno;
 
 use super::bytecode_dirs::{self, only_bytecode_is_new};
 use super::fresh::BYTECODE;
+use super::healed;
 use super::layer::ImageLayer;
 
 /// How many threads ask at a time: on a shared filesystem each question is a round trip.
@@ -124,7 +125,13 @@ pub(super) fn difference(
 ) -> Option<&'static str> {
     use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
     let packed = &check.packed;
+    let is_bytecode = packed.kind == NodeKind::Directory
+        && check.path.file_name() == Some(OsStr::from_bytes(BYTECODE));
     match there {
+        // The image may have been given one that the source has not.
+        Err(error) if is_bytecode && error.kind() == NotFound => {
+            bytecode_dirs::decided(layer, check.node).then_some("is gone")
+        }
         Err(error) if matches!(error.kind(), NotFound | NotADirectory) => Some("is gone"),
         // Whoever may not look at it may use the image all the same, unless he might before: then
         // the directory above it tells.
@@ -134,7 +141,7 @@ pub(super) fn difference(
             Some("is something else")
         }
         Ok(there) if is_closed(check, &there) => Some("may not be used any more"),
-        Ok(there) if there.is_dir() && check.path.ends_with(OsStr::from_bytes(BYTECODE)) => {
+        Ok(there) if is_bytecode => {
             let is_same = seconds(there.mtime()) == packed.mtime && !layer.is_touched(&there);
             match is_same || bytecode_dirs::decides_the_same(layer, check).is_ok_and(|same| same) {
                 true => None,
@@ -231,7 +238,11 @@ pub(super) fn has_same_names(layer: &ImageLayer, check: &SourceCheck) -> io::Res
         let name = there.file_name();
         let kind = there.file_type()?;
         let is_same = match packed.remove(name.as_bytes()) {
-            None => name.as_bytes() == BYTECODE || std::os::unix::fs::FileTypeExt::is_socket(&kind),
+            None if name.as_bytes() == BYTECODE => bytecode_dirs::decides_nothing(&there.path())?,
+            None => std::os::unix::fs::FileTypeExt::is_socket(&kind),
+            Some(entry) if healed::is_made(layer, check.node, entry) => {
+                bytecode_dirs::decides_nothing(&there.path())?
+            }
             Some(entry) => match entry.kind {
                 NodeKind::Directory => kind.is_dir(),
                 NodeKind::File => kind.is_file(),

@@ -170,7 +170,8 @@ impl QuickLook<'_> {
                 NodeKind::Directory if self.layer.is_made(entry) => {}
                 NodeKind::Directory if entry.name == BYTECODE => {
                     self.later.bytecode.insert(entry.node, directory.to_owned());
-                    if all || !compiled.is_empty() {
+                    // Where the sources had none, one that is there by now changed their directory.
+                    if (all || !compiled.is_empty()) && !healed::is_made(self.layer, node, entry) {
                         self.later.known.insert(entry.node);
                         self.add(path(), entry.node, source);
                     }

@@ -31,6 +31,12 @@ pub(super) fn bytecode(
     (!names.is_empty()).then_some(names)
 }
 
+/// Whether a directory's `__pycache__` is of the image alone: the sources had none.
+pub(super) fn is_made(layer: &ImageLayer, directory: SquashNode, entry: &SquashEntry) -> bool {
+    bytecode(layer, directory, entry)
+        .is_some_and(|made| layer.entries(entry.node).iter().all(|one| made.contains(&one.name)))
+}
+
 /// It has the time of its source, which no bytecode has that was written after that; and it names
 /// its source, which such as Python takes unasked does not.
 fn was_compiled(layer: &ImageLayer, directory: SquashNode, file: &SquashEntry) -> bool {
