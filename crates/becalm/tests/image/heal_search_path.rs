@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use testkit::imaged::{As, Imaged};
 use testkit::user::scene_for_a_user;
 
@@ -39,6 +39,14 @@ impl Prefixes {
             let metadata =
                 format!("Metadata-Version: 2.1\nName: pkg{number:02}\nVersion: 1.{number}\n");
             fs::write(dist.join("METADATA"), metadata).unwrap();
+            // What looks for its data beside the entry, by its own name.
+            if number == 5 {
+                let code = "from os.path import dirname\n\
+                    TEXT = open(dirname(dirname(dirname(__file__))) + '/share').read()\n";
+                fs::write(package.join("__init__.py"), code).unwrap();
+                let share = entry.parent().unwrap().join("share");
+                fs::write(share, "data of 05").unwrap();
+            }
             // A namespace package of two entries.
             if [3, 7].contains(&number) {
                 fs::create_dir_all(entry.join("shared")).unwrap();
@@ -87,10 +95,12 @@ fn forty_entries_become_one_directory_and_three_and_all_is_found_where_it_was() 
     let prefixes = Prefixes::new(40, &[]);
     let joined = &prefixes.answer["healed"]["python_path"];
     assert_eq!(joined["from"].as_array().unwrap().len(), 40);
-    assert_eq!(joined["to"].as_array().unwrap().len(), 3, "{joined}");
+    assert_eq!(joined["to"].as_array().unwrap().len(), 4, "{joined}");
     let apart: Vec<_> = joined["apart"].as_array().unwrap().iter().collect();
-    assert_eq!(apart.len(), 2);
-    assert!(apart.iter().all(|entry| entry["name"] == "shared"), "{apart:?}");
+    let why = |entry: &&Value| (entry["name"].clone(), entry["leaves"].clone());
+    let shared = (json!("shared"), Value::Null);
+    let leaves = (Value::Null, json!("pkg05/__init__.py"));
+    assert_eq!(apart.iter().map(why).collect::<Vec<_>>(), [shared.clone(), leaves, shared]);
     let code = "
 import importlib, importlib.metadata as metadata, os, shared.of3, shared.of7, sys
 for number in range(40):
@@ -125,7 +135,7 @@ fn an_import_from_the_last_of_forty_entries_asks_a_tenth_as_much() {
 fn what_could_offer_other_names_keeps_the_entries() {
     let prefixes = Prefixes::new(8, &[]);
     let search = "import os; print(len(os.environ['PYTHONPATH'].split(':')))";
-    assert_eq!(prefixes.said(&[], search), "3\n");
+    assert_eq!(prefixes.said(&[], search), "4\n");
     assert_eq!(prefixes.said(&["--writable-tmpfs"], search), "8\n");
     let other = prefixes
         .imaged

@@ -138,6 +138,18 @@ fn a_container_without_a_runscript_of_its_own_runs_its_words() {
     assert_eq!((ran.out().as_str(), ran.status.signal()), ("image\n", Some(15)), "{}", ran.err());
 }
 
+/// As many as sites with modules have, and more than fit into one argument.
+#[test]
+fn thousands_of_variables_of_the_callers_reach_a_container() {
+    let it = Contained::new(None);
+    let count = "n=0; for one in $(env); do case $one in MANY_*) n=$((n + 1)) ;; esac; done; echo $n $MANY_7";
+    let count = ["sh", "-c", count];
+    let mut command = it.becalm(&[], &count);
+    command.envs((0..3000).map(|number| (format!("MANY_{number}"), format!("value {number}"))));
+    let ran = run(&mut command);
+    assert_eq!(ran.out(), "3000 value 7\n", "{}", ran.err());
+}
+
 #[test]
 fn a_home_is_shown_unless_it_is_not_wanted_or_the_way_there_leads_through_it() {
     let it = Contained::new(None);

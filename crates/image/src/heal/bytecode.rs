@@ -161,7 +161,7 @@ fn fits(pyc: &[u8], python: &Interpreter, mtime: u32, size: u64) -> bool {
 }
 
 /// A file's content, if it is what the tree says.
-fn read(tree: &FileTree, id: FileNodeId) -> Option<Arc<[u8]>> {
+pub(super) fn read(tree: &FileTree, id: FileNodeId) -> Option<Arc<[u8]>> {
     let node = &tree.nodes[id as usize];
     let FileNodeKind::File { size, given, .. } = &node.kind else { return None };
     if let Some(given) = given {

@@ -20,6 +20,7 @@
 mod bytecode;
 mod libraries;
 mod modules;
+mod own_place;
 mod python;
 mod search_path;
 
@@ -120,9 +121,9 @@ pub(crate) fn heal(tree: &mut FileTree, options: &ImageOptions<'_>) -> Healing {
     let search = env::var_os("PYTHONPATH").unwrap_or_default();
     let searched: Vec<PathBuf> = env::split_paths(&search).filter(|it| it.is_absolute()).collect();
     let places = ModulePlaces::of(tree, options.first, &searched);
-    let mut tags = Vec::new();
+    let (mut tags, mut keeper) = (Vec::new(), BytecodeKeeper::new(options.readers));
     if !places.is_empty() {
-        heal_bytecode(tree, &places, options, &mut healed, &mut tags);
+        heal_bytecode(tree, &places, options, &mut healed, &mut tags, &mut keeper);
     }
     if let Some(binder) = options.binder {
         (options.progress)(ImageProgress::Binding);
@@ -130,7 +131,8 @@ pub(crate) fn heal(tree: &mut FileTree, options: &ImageOptions<'_>) -> Healing {
     }
     healing.first = with_bytecode(options.first, &tags);
     // Links to the bytecode that is there by now.
-    healed.python_path = search_path::join(tree, env::split_paths(&search).collect());
+    healed.python_path =
+        search_path::join(tree, env::split_paths(&search).collect(), options.readers, &mut keeper);
     if let Some(said) = healed.python_path.as_ref().and_then(JoinedPath::said) {
         healing.first.insert(0, said);
     }
@@ -144,8 +146,8 @@ fn heal_bytecode(
     options: &ImageOptions<'_>,
     healed: &mut Healed,
     tags: &mut Vec<String>,
+    keeper: &mut BytecodeKeeper,
 ) {
-    let mut keeper = BytecodeKeeper::new(options.readers);
     for (compiler, searches) in compilers(places, healed) {
         let python = compiler.about.clone();
         let modules = places.modules(tree, &python, searches);

@@ -14,6 +14,9 @@ use image_format::tree::{FileNodeId, FileNodeKind, FileTree, PathTarget};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::bytecode::BytecodeKeeper;
+use super::own_place::left_upwards;
+
 /// The directory, in a packed one, that holds what was joined.
 pub(crate) const JOINED: &str = ".becalm-python";
 /// Fewer entries are searched as fast as a link is followed.
@@ -44,8 +47,11 @@ pub struct EntryApart {
     #[serde(with = "image_format::path_json")]
     #[schemars(with = "image_format::path_json::PathText")]
     pub path: PathBuf,
-    /// The name that another entry offers, too; none: it is no directory that is packed.
+    /// The name that another entry offers, too.
     pub name: Option<String>,
+    /// The source in it, by its path there, that may make a place above the entry from its own. With
+    /// neither, it is no directory that is packed.
+    pub leaves: Option<String>,
 }
 
 impl JoinedPath {
@@ -71,9 +77,19 @@ impl JoinedPath {
 }
 
 /// Joins the entries of a PYTHONPATH that a tree holds; none where that is not worth it.
-pub(super) fn join(tree: &mut FileTree, entries: Vec<PathBuf>) -> Option<JoinedPath> {
+pub(super) fn join(
+    tree: &mut FileTree,
+    entries: Vec<PathBuf>,
+    readers: usize,
+    keeper: &mut BytecodeKeeper,
+) -> Option<JoinedPath> {
     let nodes: Vec<Option<FileNodeId>> =
         entries.iter().map(|entry| directory(tree, entry)).collect();
+    let packed: Vec<FileNodeId> = nodes.iter().flatten().copied().collect();
+    if packed.len() < WORTH_JOINING {
+        return None;
+    }
+    let leaving = left_upwards(tree, &packed, readers, keeper);
     let mut joined = JoinedPath { from: entries, to: Vec::new(), apart: Vec::new() };
     let (mut at, mut number) = (0, 0);
     while at < nodes.len() {
@@ -81,14 +97,14 @@ pub(super) fn join(tree: &mut FileTree, entries: Vec<PathBuf>) -> Option<JoinedP
         let run: Vec<FileNodeId> = nodes[at..].iter().map_while(|node| *node).collect();
         if run.is_empty() {
             let path = joined.from[at].clone();
-            joined.apart.push(EntryApart { path: path.clone(), name: None });
+            joined.apart.push(EntryApart { path: path.clone(), name: None, leaves: None });
             joined.to.push(path);
             at += 1;
             continue;
         }
         let shared = shared_names(tree, &run);
-        let alone: Vec<FileNodeId> =
-            run.iter().copied().filter(|id| !shared.contains_key(id)).collect();
+        let is_apart = |id: &FileNodeId| shared.contains_key(id) || leaving.contains_key(id);
+        let alone: Vec<FileNodeId> = run.iter().copied().filter(|id| !is_apart(id)).collect();
         let is_worth_it = alone.len() >= WORTH_JOINING;
         let linked = is_worth_it.then(|| link(tree, number, &alone)).flatten();
         let is_linked = linked.is_some();
@@ -96,13 +112,12 @@ pub(super) fn join(tree: &mut FileTree, entries: Vec<PathBuf>) -> Option<JoinedP
         joined.to.extend(linked);
         for (index, id) in run.iter().enumerate() {
             let path = joined.from[at + index].clone();
-            match shared.get(id) {
-                None if is_linked => continue,
-                Some(name) if is_linked => {
-                    let name = Some(name.clone());
-                    joined.apart.push(EntryApart { path: path.clone(), name });
-                }
-                _ => {}
+            if is_linked && !is_apart(id) {
+                continue;
+            }
+            if is_linked {
+                let (name, leaves) = (shared.get(id).cloned(), leaving.get(id).cloned());
+                joined.apart.push(EntryApart { path: path.clone(), name, leaves });
             }
             joined.to.push(path);
         }

@@ -59,6 +59,14 @@ export PATH
 unset becalm_script becalm_first_path becalm_last_path becalm_whole_path
 "#;
 
+/// Takes a variable of the caller's that is still missing.
+const TAKE_CALLERS: &str = r#"
+becalm_caller() {
+    eval "if [ -z \"\${$1+x}\" ]; then export $1=\"\$becalm_caller_$2\";
+        elif [ -z \"\$$1\" ]; then unset $1; fi; unset becalm_caller_$2"
+}
+"#;
+
 /// Becomes what is run.
 const BECOME_IT: &str = r#"
 if [ -z "${PS1:-}" ]; then PS1='Apptainer> '; fi
@@ -183,6 +191,8 @@ impl ContainerEnvironment {
         }
         script += "}\n";
         script += READ_SCRIPTS;
+        // In few bytes each: an argument has at most 128 KiB, and callers have many variables.
+        script += TAKE_CALLERS;
         for (number, (name, value)) in self.callers.into_iter().enumerate() {
             if !is_name(&name) {
                 // No shell passes it on; it does no harm.
@@ -190,11 +200,7 @@ impl ContainerEnvironment {
                 continue;
             }
             let (name, kept) = (name.to_string_lossy(), format!("becalm_caller_{number}"));
-            let _ = writeln!(
-                script,
-                "if [ -z \"${{{name}+x}}\" ]; then export {name}=\"${kept}\"; \
-                 elif [ -z \"${name}\" ]; then unset {name}; fi; unset {kept}"
-            );
+            let _ = writeln!(script, "becalm_caller {name} {number}");
             variables.push((kept.into(), value));
         }
         script += BECOME_IT;

@@ -178,9 +178,10 @@ fn python_path(healed: &Healed, columns: usize) -> String {
     if !joined.apart.is_empty() {
         let mut table = Table::new([Column::text("not joined"), Column::path("").spare()]);
         for entry in joined.apart.iter().take(ROWS) {
-            let why = match &entry.name {
-                Some(name) => format!("another entry offers {name}, too"),
-                None => "not packed".to_owned(),
+            let why = match (&entry.name, &entry.leaves) {
+                (Some(name), _) => format!("another entry offers {name}, too"),
+                (None, Some(source)) => format!("{source} may look above it"),
+                (None, None) => "not packed".to_owned(),
             };
             table.row([&*term::plain(&why), &entry.path.to_string_lossy()]);
         }
