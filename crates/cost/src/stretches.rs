@@ -130,8 +130,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stretch_takes_16_bytes_and_is_given_back_as_it_was() {
-        assert_eq!(size_of::<PackedStretch>(), 16);
+    fn a_stretch_takes_12_bytes_and_is_given_back_as_it_was() {
+        assert_eq!(size_of::<PackedStretch>(), 12);
         let stretch = |number: u32| Stretch {
             event: number,
             think: f64::from(number),
