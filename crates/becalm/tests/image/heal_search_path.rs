@@ -111,7 +111,7 @@ for number in range(40):
     assert metadata.version('pkg%02d' % number) == '1.%d' % number
 names = [it.metadata['Name'] for it in metadata.distributions()]
 print(sum(name.startswith('pkg') for name in names), len(shared.__path__))
-print(sys.modules['mod05'].__cached__.startswith(os.environ['PYTHONPATH'].split(':')[0]))
+print(sys.modules['mod06'].__cached__.startswith(os.environ['PYTHONPATH'].split(':')[0]))
 ";
     for check in ["quick", "full"] {
         assert_eq!(prefixes.said(&["--check", check], code), "40 2\nTrue\n", "{check}");
