@@ -5,68 +5,26 @@
 
 #![no_main]
 
-use std::collections::HashSet;
-use std::ops::ControlFlow;
+mod asked_image;
+
 use std::sync::LazyLock;
 
 use image::Manifest;
 use image::squash::{ImageOptions, build};
-use image_format::squash::{Compression, ListingPosition, NodeKind, SquashEntry, SquashImage};
+use image_format::squash::{Compression, SquashImage};
 use libfuzzer_sys::fuzz_target;
-
-/// How much is asked of one image: a listing may hold itself.
-const MOST_NODES: usize = 300;
 
 fuzz_target!(|input: &[u8]| {
     let Some((choice, rest)) = input.split_first() else { return };
     let bytes = match GOOD.get(usize::from(choice % 8)) {
-        Some(good) => changed(good, rest),
+        Some(good) => asked_image::changed(good, rest),
         None => rest.to_vec(),
     };
     if let Ok(image) = SquashImage::of_bytes(bytes) {
-        ask(&image);
+        let _ = (Manifest::of(&image), image.facts());
+        asked_image::ask(&image);
     }
 });
-
-fn ask(image: &SquashImage) {
-    let _ = (Manifest::of(image), image.facts());
-    let mut seen = HashSet::new();
-    let mut left = vec![image.root()];
-    while let Some(node) = left.pop() {
-        if seen.len() == MOST_NODES || !seen.insert(node) {
-            continue;
-        }
-        let Ok(about) = image.attributes(node) else { continue };
-        let _ = (image.xattrs(node), image.target(node), image.lookup(node, b"directory 17"));
-        match about.kind {
-            NodeKind::Directory => {
-                let mut each = |entry: SquashEntry| {
-                    assert!(!entry.name.is_empty() && !entry.name.contains(&b'/'));
-                    left.push(entry.node);
-                    if left.len() < MOST_NODES {
-                        ControlFlow::Continue(())
-                    } else {
-                        ControlFlow::Break(())
-                    }
-                };
-                let _ = image.list(node, ListingPosition::default(), &mut each);
-                let _ = image.list(node, ListingPosition(u64::from(about.mtime)), &mut |_| {
-                    ControlFlow::Break(())
-                });
-            }
-            NodeKind::File => {
-                let Ok(file) = image.open(node) else { continue };
-                let mut buffer = vec![0; 70_000];
-                for offset in [0, 1000, about.size.saturating_sub(10), u64::MAX - 5] {
-                    if let Ok(length) = image.read_at(&file, offset, &mut buffer) {
-                        assert!(length as u64 <= about.size);
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
-}
 
 /// One good image for each compressor: becalm's own, and mksquashfs's for those that becalm only reads.
 static GOOD: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
@@ -98,15 +56,3 @@ static GOOD: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     let _ = std::fs::remove_dir_all(&directory);
     images
 });
-
-/// A copy in which bytes are changed.
-fn changed(good: &[u8], changes: &[u8]) -> Vec<u8> {
-    let mut bytes = good.to_vec();
-    for change in changes.chunks_exact(3) {
-        let at = usize::from(u16::from_le_bytes([change[0], change[1]])) % bytes.len().max(1);
-        if let Some(byte) = bytes.get_mut(at) {
-            *byte = change[2];
-        }
-    }
-    bytes
-}

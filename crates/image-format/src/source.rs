@@ -45,6 +45,16 @@ impl ReadAt for [u8] {
     }
 }
 
+impl ReadAt for Vec<u8> {
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.len() as u64)
+    }
+
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self[..].read_exact_at(buffer, offset)
+    }
+}
+
 /// A part of a source, as if it were all of it.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadWindow<'a, S: ?Sized> {

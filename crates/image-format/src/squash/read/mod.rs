@@ -125,7 +125,7 @@ impl SquashImage {
     /// # Errors
     /// As [`SquashImage::open_path`].
     pub fn of_bytes(bytes: Vec<u8>) -> Result<SquashImage, SquashReadError> {
-        SquashImage::new(Box::new(ImageBytes(bytes)), KEPT)
+        SquashImage::new(Box::new(bytes), KEPT)
     }
 
     /// An image that is read from anywhere, and keeps at most so many bytes of decompressed
@@ -252,19 +252,6 @@ fn superblock(source: &(impl ReadAt + ?Sized)) -> Result<SquashSuperblock, Squas
 
 fn name_of(compression: u16) -> &'static str {
     Decompression::from_number(compression).map_or("something unknown", Decompression::name)
-}
-
-/// An image in memory.
-struct ImageBytes(Vec<u8>);
-
-impl ReadAt for ImageBytes {
-    fn size(&self) -> io::Result<u64> {
-        Ok(self.0.len() as u64)
-    }
-
-    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        self.0[..].read_exact_at(buffer, offset)
-    }
 }
 
 /// A part of a file, as if it were all of it.
