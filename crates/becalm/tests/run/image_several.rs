@@ -124,6 +124,9 @@ fn what_cannot_be_is_refused_in_one_line_and_what_is_otherwise_is_said_before() 
         assert!(why.contains("is a whole root, and so is"), "{why}");
         let gone = env.refused(who, &["--image", "/no/such.sqsh:/opt"]);
         assert!(gone.contains("/no/such.sqsh: cannot find"), "{gone}");
+        let relative = run(&mut env.sh(who, &["--image", &format!("{second}:opt")], "true"));
+        let why = relative.err();
+        assert!(relative.code() == 2 && why.contains("\"opt\" is no absolute path"), "{why}");
         let at = run(&mut env.sh(who, &["--image", &second, "--at", "/opt"], "true"));
         assert!(at.code() == 2 && at.err().contains("--at is for one image"), "{}", at.err());
         let script = "cat \"$0/../new/not/there/__pycache__/where\"";
@@ -151,8 +154,10 @@ fn each_of_them_is_as_fresh_as_its_own_sources() {
             "{why}"
         );
         let seen = "cd \"$0/..\" && cat second/module.py first/where";
-        let live = env.said(who, &["--image", &second, "--live"], seen);
-        assert_eq!(live, "new = 1\nimage\n", "{who:?}");
+        let live = run(&mut env.sh(who, &["--image", &second, "--live"], seen));
+        assert_eq!(live.out(), "new = 1\nimage\n", "{who:?}");
+        let older: Vec<_> = live.err().lines().map(str::to_owned).collect();
+        assert!(older.len() == 1 && older[0].contains("second.sqsh is older"), "{older:?}");
         let old = env.said(who, &["--image", &second, "--check", "no"], "ls \"$0/../second\"");
         assert_eq!(old, "__pycache__\n", "{who:?}");
     }

@@ -47,15 +47,27 @@ pub struct PlacedImage {
 impl PlacedImage {
     /// From `FILE` or `FILE:/PLACE`, as squashfs-mount and uenv take it. A file of the whole name is
     /// meant where there is one.
-    pub fn parse(text: &OsStr) -> PlacedImage {
-        let whole = PlacedImage { file: text.into(), at: None };
+    ///
+    /// # Errors
+    /// What is wrong with the place.
+    pub fn parse(text: &OsStr) -> Result<PlacedImage, String> {
         let bytes = text.as_bytes();
-        let Some(colon) = bytes.windows(2).rposition(|two| two == b":/") else { return whole };
-        if colon == 0 || Path::new(text).exists() {
-            return whole;
-        }
         let part = |bytes| PathBuf::from(OsStr::from_bytes(bytes));
-        PlacedImage { file: part(&bytes[..colon]), at: Some(part(&bytes[colon + 1..])) }
+        let absolute = bytes.windows(2).rposition(|two| two == b":/");
+        let colon = absolute.or_else(|| bytes.iter().rposition(|byte| *byte == b':'));
+        let Some(colon) = colon.filter(|colon| *colon > 0 && !Path::new(text).exists()) else {
+            return Ok(PlacedImage { file: text.into(), at: None });
+        };
+        let (file, at) = (part(&bytes[..colon]), part(&bytes[colon + 1..]));
+        match (at.is_absolute(), file.exists()) {
+            (true, _) => Ok(PlacedImage { file, at: Some(at) }),
+            (false, true) => Err(format!(
+                "{}: {:?} is no absolute path: give FILE:/PLACE",
+                text.display(),
+                at.display()
+            )),
+            (false, false) => Ok(PlacedImage { file: text.into(), at: None }),
+        }
     }
 }
 
@@ -154,7 +166,7 @@ mod tests {
         std::fs::write(odd.join("a.sqsh"), "").unwrap();
         let odd = odd.join("a.sqsh");
         let parse = |text: &str| {
-            let PlacedImage { file, at } = PlacedImage::parse(OsStr::new(text));
+            let PlacedImage { file, at } = PlacedImage::parse(OsStr::new(text)).unwrap();
             (file.display().to_string(), at.map(|at| at.display().to_string()))
         };
         let place = |at: &str| Some(at.to_owned());
@@ -165,7 +177,9 @@ mod tests {
         assert_eq!(parse(":/a"), (":/a".into(), None));
         let odd = odd.display().to_string();
         assert_eq!(parse(&odd), (odd.clone(), None));
-        assert_eq!(parse(&format!("{odd}:/x")), (odd, place("/x")));
+        assert_eq!(parse(&format!("{odd}:/x")), (odd.clone(), place("/x")));
+        let wrong = PlacedImage::parse(OsStr::new(&format!("{odd}:rel"))).unwrap_err();
+        assert!(wrong.contains("no absolute path"), "{wrong}");
     }
 
     #[test]

@@ -109,7 +109,10 @@ pub fn enter(
 ) -> Result<Option<EnteredImage>, Failure> {
     let mut images = calm.map(CalmLaunch::images).unwrap_or_default();
     images.extend(container.image.map(|file| PlacedImage { file: file.into(), at: None }));
-    images.extend(args.image.iter().map(|text| PlacedImage::parse(text)));
+    for text in &args.image {
+        let placed = PlacedImage::parse(text);
+        images.push(placed.map_err(|why| Failure::of_usage(anyhow!("--image {why}")))?);
+    }
     let Some(mut wanted) = wanted(args, images, calm, freshness)? else { return Ok(None) };
     wanted.no_home = container.args.no_home;
     if let Some(staged) = stage::enter(&args.stage, json, &wanted, command, variables)? {
@@ -128,8 +131,8 @@ pub fn enter(
     if let Some(why) = &entered.refused_hot_part {
         term::warn(&format!("{why}; the image is read from its own file"));
     }
-    if let Some(first) = entered.live.first().filter(|_| !entered.joined) {
-        term::warn(&older(&entered, first));
+    if !entered.joined {
+        older(&entered).iter().for_each(|line| term::warn(line));
     }
     if !entered.joined {
         if let Some(image) = seen {
@@ -180,20 +183,37 @@ fn python_path(wanted: &MountRequest, entered: &Entered) -> Option<(OsString, Os
     Some((name.into(), value))
 }
 
-/// What is said of an image with changes: where the first is, and how many there are.
-fn older(entered: &Entered, first: &Path) -> String {
-    let image = entered.image.as_deref().map(shown_name).unwrap_or_default();
-    let more = match entered.live.len() - 1 {
-        0 => String::new(),
-        more => format!(
-            " and {}",
-            term::number::counted(more as u64, "other directory", "other directories")
-        ),
+/// What is said of each image with changes: where the first is, and how many there are.
+fn older(entered: &Entered) -> Vec<String> {
+    let first = entered.image.iter().map(|image| (image, &entered.over));
+    let beside = entered.beside.iter().map(|image| (&image.image, &image.over));
+    let images: Vec<(&PathBuf, &Vec<PathBuf>)> = first.chain(beside).collect();
+    // One may lie within another.
+    let of = |path: &Path| {
+        let depth = |over: &Vec<PathBuf>| {
+            let over = over.iter().filter(|over| path.starts_with(over));
+            over.map(|over| over.components().count()).max()
+        };
+        images.iter().enumerate().max_by_key(|(_, (_, over))| depth(over)).map(|(index, _)| index)
     };
-    format!(
-        "{image} is older than what it was made of, and shown from there: {}{more}; build it again",
-        shown_name(first)
-    )
+    let mut said = Vec::new();
+    for (index, (image, _)) in images.iter().enumerate() {
+        let mut changed = entered.live.iter().filter(|path| of(path) == Some(index));
+        let Some(first) = changed.next() else { continue };
+        let more = match changed.count() {
+            0 => String::new(),
+            more => format!(
+                " and {}",
+                term::number::counted(more as u64, "other directory", "other directories")
+            ),
+        };
+        said.push(format!(
+            "{} is older than what it was made of, and shown from there: {}{more}; build it again",
+            shown_name(image),
+            shown_name(first)
+        ));
+    }
+    said
 }
 
 /// The user's groups besides their own that directories belong to in which the command is likely to
