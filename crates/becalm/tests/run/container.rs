@@ -185,6 +185,14 @@ fn what_cannot_be_run_is_said_in_one_line() {
         "true",
     ]));
     assert_eq!(ran.code(), 2, "{}", ran.err());
+    // An image that is no container.
+    let image = it.scene.at("an image.sqsh");
+    let build = [it.scene.at("becalm"), "image".into(), "build".into(), "-o".into(), image.clone()];
+    let built = run(Command::new(&build[0]).args(&build[1..]).arg(it.scene.at("rootfs/opt")));
+    assert_eq!(built.code(), 0, "{}", built.err());
+    let ran = run(&mut as_a_user(&[it.scene.at("becalm").as_str(), "run", &image]));
+    let why = format!("becalm run --image '{image}' -- CMD");
+    assert!(ran.code() == 2 && ran.err().contains(&why), "{}", ran.err());
     // Cut anywhere.
     let whole = fs::read(&it.sif).unwrap();
     for length in [40, 200, 40_000, whole.len() / 2] {

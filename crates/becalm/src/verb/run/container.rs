@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
@@ -64,6 +65,13 @@ impl<'a> Container<'a> {
         word: Option<&'a Path>,
     ) -> Result<Container<'a>, Failure> {
         let image = word.filter(|word| is_container(word));
+        if let Some(word) = word.filter(|word| image.is_none() && is_squashfs(word)) {
+            return Err(Failure::of_usage(anyhow!(
+                "{}: is an image, which has no command of its own: becalm run --image {} -- CMD",
+                word.display(),
+                term::quoted_path(word)
+            )));
+        }
         if args.cleanenv && image.is_none() {
             return Err(Failure::of_usage(anyhow!(
                 "--cleanenv is for a container that is run: becalm run --cleanenv x.sif"
@@ -133,6 +141,12 @@ impl<'a> Container<'a> {
 pub fn is_container(path: &Path) -> bool {
     path.is_file()
         && File::open(path).is_ok_and(|file| Sif::is_in(&file).is_ok_and(|is_one| is_one))
+}
+
+fn is_squashfs(path: &Path) -> bool {
+    let mut magic = [0; 4];
+    let begins = |mut file: File| file.read_exact(&mut magic).is_ok_and(|()| magic == *b"hsqs");
+    path.is_file() && File::open(path).is_ok_and(begins)
 }
 
 fn can_execute(path: &str) -> bool {
