@@ -121,37 +121,53 @@ fn a_copy_with_the_same_content_is_as_good_as_what_was_packed() {
     assert!(releases.ran(As::User, &[]).err().contains(OLDER));
 }
 
-/// Compiles a module so that Python never looks at its source again.
-fn compile_unchecked(module: &str) {
-    let script = "import py_compile as p, sys; \
-                  p.compile(sys.argv[1], invalidation_mode=p.PycInvalidationMode.UNCHECKED_HASH)";
-    assert_eq!(run(Command::new("python3").args(["-c", script, module])).code(), 0);
+/// Compiles a module so that Python never looks at its source again, to where Python looks for it or
+/// elsewhere.
+fn compile_unchecked(module: &str, to: Option<&str>) {
+    let script = "import py_compile as p, sys; p.compile(sys.argv[1], *sys.argv[2:], \
+                  invalidation_mode=p.PycInvalidationMode.UNCHECKED_HASH)";
+    let words = ["-c", script, module].into_iter().chain(to);
+    assert_eq!(run(Command::new("python3").args(words)).code(), 0);
 }
 
-/// Another bytecode for a module, while its source stays.
-fn replace_bytecode(module: &str) {
+/// Another bytecode for a module, while its source stays; written over in place, or as another file.
+fn replace_bytecode(module: &str, in_place: bool) {
     let kept = fs::metadata(module).unwrap().modified().unwrap();
     let source = fs::read(module).unwrap();
     fs::write(module, "V = 'one'\n").unwrap();
-    compile_unchecked(module);
+    if in_place {
+        let elsewhere = tempfile::tempdir().unwrap();
+        let aside = elsewhere.path().join("aside");
+        let aside = aside.to_str().unwrap();
+        compile_unchecked(module, Some(aside));
+        let name = Path::new(module).file_stem().unwrap().to_str().unwrap();
+        let directory = Path::new(module).with_file_name("__pycache__");
+        let is_of = |path: &Path| path.file_name().unwrap().to_str().unwrap().starts_with(name);
+        let all = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+        for bytecode in all.filter(|path| is_of(path)) {
+            fs::write(bytecode, fs::read(aside).unwrap()).unwrap();
+        }
+    } else {
+        compile_unchecked(module, None);
+    }
     fs::write(module, source).unwrap();
     fs::File::open(module).unwrap().set_modified(kept).unwrap();
 }
 
 #[test]
 fn bytecode_that_python_takes_unasked_is_the_sources() {
-    for compiled_before in [true, false] {
+    for (compiled_before, in_place) in [(true, true), (true, false), (false, false)] {
         for name in ["m", "other"] {
             let releases = Releases::new(true);
             let module = releases.apps(&format!("env/pk/deep/{name}.py"));
             if compiled_before {
-                compile_unchecked(&module);
+                compile_unchecked(&module, None);
                 let mut build = Command::new(BECALM);
                 build.args(["image", "build", "-o", &releases.image.image, &releases.apps("env")]);
                 build.args(["--", "python3", "-B", "-c", "import pk.deep.m"]);
                 assert_eq!(run(build.env("PYTHONPATH", releases.apps("env"))).code(), 0);
             }
-            replace_bytecode(&module);
+            replace_bytecode(&module, in_place);
             let plain = [
                 "python3",
                 "-B",
@@ -166,7 +182,7 @@ fn bytecode_that_python_takes_unasked_is_the_sources() {
                 for options in [&[][..], &["--check", "full"], &["--live"]] {
                     let ran = releases.ran(who, options);
                     let is_right = ran.out() == plain.out() || ran.err().contains(OLDER);
-                    let what = format!("{compiled_before} {name} {who:?} {options:?}");
+                    let what = format!("{compiled_before} {in_place} {name} {who:?} {options:?}");
                     assert!(is_right, "{what}: {} {}", ran.out(), ran.err());
                 }
             }

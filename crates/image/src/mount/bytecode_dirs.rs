@@ -8,7 +8,7 @@ use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use image_format::squash::{NodeKind, SquashNode};
+use image_format::squash::{NodeKind, SquashEntry, SquashNode};
 
 use super::compare::{SourceCheck, SourceIdentity, has_same_content, has_same_names};
 use super::fresh::BYTECODE;
@@ -70,11 +70,11 @@ pub(super) fn decides_the_same(layer: &ImageLayer, check: &SourceCheck) -> io::R
         .any(|(name, node)| name.ends_with(b".pyc") && is_packed_unchecked(layer, *node)))
 }
 
-/// Whether a packed directory of bytecode holds some that Python takes whatever its source is.
-pub(super) fn decided(layer: &ImageLayer, directory: SquashNode) -> bool {
-    let entries = layer.entries(directory);
-    let mut bytecode = entries.iter().filter(|entry| entry.name.ends_with(b".pyc"));
-    bytecode.any(|entry| is_packed_unchecked(layer, entry.node))
+/// The bytecode of a packed directory that Python takes whatever its source is.
+pub(super) fn unasked(layer: &ImageLayer, directory: SquashNode) -> Vec<SquashEntry> {
+    let mut entries = layer.entries(directory);
+    entries.retain(|it| it.name.ends_with(b".pyc") && is_packed_unchecked(layer, it.node));
+    entries
 }
 
 /// Whether the image's own bytecode is such that Python takes it whatever its source is.

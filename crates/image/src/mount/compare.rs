@@ -130,7 +130,7 @@ pub(super) fn difference(
     match there {
         // The image may have been given one that the source has not.
         Err(error) if is_bytecode && error.kind() == NotFound => {
-            bytecode_dirs::decided(layer, check.node).then_some("is gone")
+            (!bytecode_dirs::unasked(layer, check.node).is_empty()).then_some("is gone")
         }
         Err(error) if matches!(error.kind(), NotFound | NotADirectory) => Some("is gone"),
         // Whoever may not look at it may use the image all the same, unless he might before: then

@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use image_format::squash::{NodeKind, SquashEntry, SquashNode};
 
 use super::beside::OverPaths;
-use super::bytecode_dirs::decides_nothing;
+use super::bytecode_dirs::{decides_nothing, unasked};
 use super::compare::{SourceCheck, SourceComparison, SourceIdentity, differences};
 use super::error::MountError;
 use super::healed;
@@ -132,6 +132,9 @@ fn changes_of(
             Freshness::Full => full(layer, path, node, source, &mut found),
         }
     }
+    if look.left == 0 || look.untraced == UntracedLook::Before {
+        look.unasked_bytecode();
+    }
     found.add(&look.checks, &differences(layer, &look.checks));
     if look.left > 0 {
         layer.look_later(look.later);
@@ -194,6 +197,18 @@ impl QuickLook<'_> {
                 }
                 // That it is another one changes the directory's time.
                 _ => {}
+            }
+        }
+    }
+
+    /// Adds the bytecode that Python takes unasked: written over in place, it changes no directory's
+    /// time. Where becalm serves the image, it is looked at when it is looked up.
+    fn unasked_bytecode(&mut self) {
+        for (node, sources) in self.later.bytecode.clone() {
+            let directory = sources.join(OsStr::from_bytes(BYTECODE));
+            for entry in unasked(self.layer, node) {
+                let path = directory.join(OsStr::from_bytes(&entry.name));
+                self.add(path, entry.node, SourceIdentity::Unknown);
             }
         }
     }

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use image_format::squash::{NodeKind, SquashAttributes, SquashNode};
 use image_format::tree::seconds;
 
-use super::bytecode_dirs::is_unchecked;
+use super::bytecode_dirs::{is_packed_unchecked, is_unchecked};
 use super::compare::{SourceCheck, SourceIdentity, difference, differences};
 use super::fresh::{BYTECODE, module};
 use super::layer::ImageLayer;
@@ -149,10 +149,11 @@ impl UntracedFiles {
                 let modules = self.edited.modules.lock().unwrap_or_else(PoisonError::into_inner);
                 modules.contains(&source)
             };
-            // Such as Python takes without a look at its source.
+            // Such as Python takes without a look at its source, and may be written over in place.
             let decides = || {
-                self.is_other_bytecode(layer, directory, &kept)
-                    && is_unchecked(&path).is_ok_and(|unchecked| unchecked)
+                is_packed_unchecked(layer, node)
+                    || self.is_other_bytecode(layer, directory, &kept)
+                        && is_unchecked(&path).is_ok_and(|unchecked| unchecked)
             };
             if is_edited || decides() {
                 return Ok(self.compare(layer, &path, node)?.is_some());
