@@ -45,28 +45,35 @@ pub struct PlacedImage {
 }
 
 impl PlacedImage {
-    /// From `FILE` or `FILE:/PLACE`, as squashfs-mount and uenv take it. A file of the whole name is
-    /// meant where there is one.
+    /// From `FILE` or `FILE:/PLACE`, as squashfs-mount and uenv take it. The longest name of a file
+    /// that is there is meant; where none is, all before the last `:/`.
     ///
     /// # Errors
     /// What is wrong with the place.
     pub fn parse(text: &OsStr) -> Result<PlacedImage, String> {
         let bytes = text.as_bytes();
         let part = |bytes| PathBuf::from(OsStr::from_bytes(bytes));
+        let there = |file: &Path| file.exists() && !file.is_dir();
+        let whole = PlacedImage { file: text.into(), at: None };
+        if Path::new(text).exists() {
+            return Ok(whole);
+        }
+        let named = (1..bytes.len())
+            .rev()
+            .filter(|at| bytes[*at] == b':')
+            .find(|colon| there(&part(&bytes[..*colon])));
         let absolute = bytes.windows(2).rposition(|two| two == b":/");
-        let colon = absolute.or_else(|| bytes.iter().rposition(|byte| *byte == b':'));
-        let Some(colon) = colon.filter(|colon| *colon > 0 && !Path::new(text).exists()) else {
-            return Ok(PlacedImage { file: text.into(), at: None });
+        let Some(colon) = named.or(absolute).filter(|colon| *colon > 0) else {
+            return Ok(whole);
         };
         let (file, at) = (part(&bytes[..colon]), part(&bytes[colon + 1..]));
-        match (at.is_absolute(), file.exists()) {
-            (true, _) => Ok(PlacedImage { file, at: Some(at) }),
-            (false, true) => Err(format!(
+        match at.is_absolute() {
+            true => Ok(PlacedImage { file, at: Some(at) }),
+            false => Err(format!(
                 "{}: {:?} is no absolute path: give FILE:/PLACE",
                 text.display(),
                 at.display()
             )),
-            (false, false) => Ok(PlacedImage { file: text.into(), at: None }),
         }
     }
 }
