@@ -41,5 +41,5 @@ pub use inspect::{
     ExtFacts, Holds, InspectError, Inspection, ObjectFacts, SifFacts, SquashFacts, deffile, inspect,
 };
 pub use manifest::Manifest;
-pub use opened::opened;
+pub use opened::TracedFiles;
 pub use outside::{OutsideReference, Reference};

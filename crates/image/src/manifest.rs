@@ -29,11 +29,17 @@ pub struct Manifest {
     pub fingerprint: Fingerprint,
     /// What the order of its files comes from; none: they are ordered by path.
     pub trace: Option<String>,
+    /// The command that was traced; none: nobody knows.
+    #[serde(default)]
+    pub command: Vec<String>,
     /// How many files come in that order.
     pub traced: u64,
     /// Bytes from the start of the squashfs on that their content lies in; 0: nobody counted.
     #[serde(default)]
     pub front: u64,
+    /// The parts of that which the trace used, as they begin and end; none: nobody knows.
+    #[serde(default)]
+    pub used: Vec<(u64, u64)>,
     /// Modules whose bytecode was compiled while it was packed: it is none of the sources'.
     #[serde(default)]
     pub healed: u64,

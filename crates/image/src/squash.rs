@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use image_format::ImageWriter;
-use image_format::squash::{Compression, SquashImage, SquashOptions, SquashSummary};
+use image_format::squash::{Compression, SquashImage, SquashOptions, SquashSummary, UsedParts};
 use image_format::tree::{
     FileNode, FileNodeKind, FileTree, Fingerprint, ImageLayout, OmittedFile, ScanOptions,
 };
@@ -45,6 +45,10 @@ pub struct ImageOptions<'a> {
     pub readers: usize,
     /// Files whose content comes first, in this order.
     pub first: &'a [PathBuf],
+    /// Which parts of those are used; none: nobody knows.
+    pub used: Option<&'a UsedParts>,
+    /// The command that says so.
+    pub command: &'a [String],
     /// What that order comes from, for the image's manifest.
     pub trace: Option<String>,
     /// Leave out what may not be read, rather than fail.
@@ -74,6 +78,8 @@ impl Default for ImageOptions<'_> {
             block_size: 128 << 10,
             readers: 32,
             first: &[],
+            used: None,
+            command: &[],
             trace: None,
             skip_unreadable: false,
             skip_special: false,
@@ -108,6 +114,7 @@ impl ImageOptions<'_> {
             block_size: self.block_size,
             readers: self.readers,
             first,
+            used: self.used,
             skip_unreadable: self.skip_unreadable,
             made: self.made,
             progress,
@@ -318,8 +325,10 @@ pub(crate) fn write(
         layout: tree.layout.clone(),
         fingerprint: sources.clone(),
         trace: options.trace.clone().filter(|_| summary.traced > 0),
+        command: options.command.to_vec(),
         traced: summary.traced,
         front: summary.front,
+        used: summary.used.clone(),
         healed: healing.healed.as_ref().map_or(0, |healed| healed.bytecode.len() as u64),
         bound: healing.bound.clone(),
         joined: healing.healed.as_ref().is_some_and(|healed| healed.python_path.is_some()),

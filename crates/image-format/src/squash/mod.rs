@@ -23,7 +23,7 @@ pub use read::{
     SquashNode, SquashReadError, SuperblockFacts,
 };
 pub(crate) use write::{ContentPosition, StoredContent, can_hold_xattr, write_tables};
-pub use write::{SquashOptions, SquashSummary, write};
+pub use write::{SquashOptions, SquashSummary, UsedParts, write};
 
 /// Name and value of an extended attribute.
 pub type XattrPair = (Vec<u8>, Vec<u8>);

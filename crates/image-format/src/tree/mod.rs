@@ -34,6 +34,7 @@ use crate::squash::XattrPair;
 pub use fingerprint::Fingerprint;
 pub use graft::{AddedContent, AddedFile};
 pub use layout::ImageLayout;
+pub use order::FileOrder;
 pub use patch::ContentPatch;
 pub use scan::ScanOptions;
 pub use walk::{PathTarget, clean};

@@ -5,19 +5,29 @@ use std::path::{Path, PathBuf};
 
 use super::{FileNodeId, FileNodeKind, FileTree, PathTarget, clean};
 
+/// In which order files lie in an image.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FileOrder {
+    /// All files with content.
+    pub files: Vec<FileNodeId>,
+    /// How many of them, the first, are a trace's.
+    pub traced: usize,
+    /// Which of the trace's paths, by its number, is which file: a file may have several names.
+    pub named: Vec<(FileNodeId, usize)>,
+}
+
 impl FileTree {
     /// All files with content: first those of a trace, in its order, then the rest by path.
-    /// With them, how many of the trace's are in the tree.
-    pub fn order(&self, first: &[PathBuf]) -> (Vec<FileNodeId>, usize) {
+    pub fn order(&self, first: &[PathBuf]) -> FileOrder {
         let mut placed = vec![false; self.nodes.len()];
-        let mut order = Vec::new();
+        let (mut order, mut named) = (Vec::new(), Vec::new());
         let mut place = |id: FileNodeId, order: &mut Vec<FileNodeId>| {
             if !std::mem::replace(&mut placed[id as usize], true) {
                 order.push(id);
             }
         };
         let aliases = self.aliases(first);
-        for path in first {
+        for (number, path) in first.iter().enumerate() {
             let found = aliases.iter().find_map(|(named, real)| {
                 path.strip_prefix(named).ok().map(|below| real.join(below))
             });
@@ -26,13 +36,15 @@ impl FileTree {
             if let PathTarget::Inside(id) = self.find(&path) {
                 let node = &self.nodes[id as usize];
                 if let FileNodeKind::File { .. } = node.kind {
-                    place(node.first_name.unwrap_or(id), &mut order);
+                    let id = node.first_name.unwrap_or(id);
+                    place(id, &mut order);
+                    named.push((id, number));
                 }
             }
         }
         let traced = order.len();
         self.files().for_each(|id| place(id, &mut order));
-        (order, traced)
+        FileOrder { files: order, traced, named }
     }
 
     /// What a path on disk is where the image is used.

@@ -1,6 +1,6 @@
 //! A squashfs that is mounted: its file, and what it says of itself.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::{self, File, Metadata};
 use std::io;
@@ -18,7 +18,8 @@ use image_format::squash::{
     SuperblockFacts,
 };
 
-use super::ahead::Ahead;
+use super::ahead::{Ahead, ImageParts};
+use super::as_traced::is_as_traced;
 use super::compare::SourceIdentity;
 use super::error::MountError;
 use super::untraced::{EditedFile, UntracedFiles};
@@ -74,7 +75,7 @@ impl ImageLayer {
         let file = Arc::new(file);
         let whole = file.metadata().map_err(super::error::file(path, "look at"))?.len();
         let (offset, size) = part.unwrap_or((0, whole));
-        let ahead = Arc::new(Ahead::of(&file, whole));
+        let ahead = Arc::new(Ahead::of(whole));
         let part =
             LayerPart { file: file.clone(), offset, size, ahead: ahead.clone(), hot: hot.clone() };
         let source =
@@ -82,13 +83,23 @@ impl ImageLayer {
         let image = Arc::new(SquashImage::new(source, CACHE).map_err(wrong)?);
         let manifest = Manifest::of(&image).map_err(wrong)?;
         let facts = image.facts().map_err(wrong)?;
+        let used = manifest.as_ref().map_or(&[][..], |manifest| &manifest.used);
+        ahead.know(&file, ImageParts::of(offset, image.tables_start().min(size), used));
         let untraced = Arc::default();
         Ok(ImageLayer { file, offset, size, image, facts, hot, manifest, ahead, untraced })
     }
 
     /// Has all fetched that the trace opened, one large piece after the other, and waits for it.
     pub fn fetch_front(&self) {
-        self.ahead.read(&self.file, self.offset, self.front().min(MOST_FRONT).min(self.size));
+        self.ahead.read_all(&self.file, self.offset, self.front().min(MOST_FRONT).min(self.size));
+    }
+
+    /// Says what is run: what that will ask for is fetched sooner if it is what was traced.
+    pub fn is_run_by(&self, command: &[OsString]) {
+        let traced = self.manifest.as_ref().map_or(&[][..], |manifest| &manifest.command);
+        if is_as_traced(traced, command) {
+            self.ahead.expect_all();
+        }
     }
 
     /// Bytes from its start on that the content lies in which the trace opened.

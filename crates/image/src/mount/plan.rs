@@ -77,6 +77,7 @@ impl MountPlan<'_> {
             around,
         };
         plan.add_served_overlays()?;
+        plan.squashes().iter().for_each(|layer| layer.is_run_by(&wanted.command));
         Ok(plan)
     }
 

@@ -1,6 +1,6 @@
 //! What is asked for.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -21,6 +21,9 @@ pub struct MountRequest {
     pub overlays: Vec<WritableOverlay>,
     /// Changes go into memory, and are gone with the last rank.
     pub writable_tmpfs: bool,
+    /// What will be run, where that is known: what another command asks for than the traced one is
+    /// not fetched before it does.
+    pub command: Vec<OsString>,
     /// What else is seen, and where.
     pub binds: Vec<Bind>,
     /// A whole root does not have the user's home, unless the working directory lies in it.

@@ -8,6 +8,7 @@
 mod positions;
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -208,6 +209,11 @@ impl Ranges {
     /// How many bytes they are.
     pub fn bytes(&self) -> u64 {
         self.parts.iter().map(|(begin, end)| end - begin).sum()
+    }
+
+    /// All of them, in order.
+    pub fn all(&self) -> impl Iterator<Item = Range<u64>> + '_ {
+        self.parts.iter().map(|(begin, end)| *begin..*end)
     }
 
     /// Whether a byte is in one of them.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use cure::{CalmImage, TakenAway};
 use image::squash::{self, ImageOptions, ImageProgress, UnnamedImage};
-use image::{Holds, Inspection};
+use image::{Holds, Inspection, TracedFiles};
 use image_format::tree::ImageLayout;
 use prove::{Behaviour, Proof, ProofVerdict, Speed};
 use recording::{Nanos, Recording};
@@ -95,12 +95,15 @@ impl BuiltImage {
                 waiting.tell("building the image", done, of);
             }
         };
-        let opened = image::opened(recording);
-        let binder = |files: &[PathBuf], packed: &[PathBuf]| binder::bind(files, packed, &opened);
+        let traced = TracedFiles::of(recording);
+        let binder =
+            |files: &[PathBuf], packed: &[PathBuf]| binder::bind(files, packed, &traced.files);
         let options = ImageOptions {
             heals: true,
             binder: Some(&binder),
-            first: &opened,
+            first: &traced.files,
+            used: traced.used.as_ref(),
+            command: &traced.command,
             trace: Some(trace),
             settles: true,
             progress: &progress,

@@ -115,6 +115,7 @@ pub fn enter(
     }
     let Some(mut wanted) = wanted(args, images, calm, freshness)? else { return Ok(None) };
     wanted.no_home = container.args.no_home;
+    wanted.command.clone_from(&command.argv);
     if let Some(staged) = stage::enter(&args.stage, json, &wanted, command, variables)? {
         return Ok(Some(staged));
     }
@@ -303,6 +304,7 @@ fn wanted(
         freshness: freshness.into(),
         no_home: false,
         live: args.live,
+        command: Vec::new(),
         condition: calm.map(CalmLaunch::condition),
     }))
 }

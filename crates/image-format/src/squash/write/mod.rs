@@ -22,13 +22,14 @@ mod place;
 mod table;
 mod xattrs;
 
-use std::collections::HashSet;
-use std::path::Path;
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 
 use super::compression::Packer;
 use super::format::{NONE_U32, NONE_U64, SUPERBLOCK, SquashSuperblock, flag};
-use crate::tree::{FileNodeKind, FileTree, OmitReason, OmittedFile};
+use crate::tree::{FileNodeId, FileNodeKind, FileOrder, FileTree, OmitReason, OmittedFile};
 use crate::{ImageWriter, SquashWriteError};
 use feed::Feed;
 use inodes::{InodeSources, Tables, WrittenTables};
@@ -37,7 +38,7 @@ use place::Placer;
 pub(crate) use place::{ContentPosition, StoredContent};
 use table::Metadata;
 
-pub use options::{SquashOptions, SquashSummary};
+pub use options::{SquashOptions, SquashSummary, UsedParts};
 pub(crate) use xattrs::can_hold as can_hold_xattr;
 
 /// An image's length is a multiple of this, for loop devices.
@@ -58,7 +59,8 @@ pub fn write(
 ) -> Result<SquashSummary, SquashWriteError> {
     options.check().map_err(|why| SquashWriteError::Unfit { path: out.name().to_owned(), why })?;
     let level = options.level();
-    let (order, traced) = tree.order(options.first);
+    let order = tree.order(options.first);
+    let traced = order.traced;
     let how = PieceSettings {
         compression: options.compression,
         level,
@@ -68,13 +70,32 @@ pub fn write(
     let compressor = table::stored(&options.compression.options_block(level));
     out.put(&[0; SUPERBLOCK])?;
     out.put(&compressor.map_err(SquashWriteError::at("compress", out.name()))?)?;
-    let stored = pack(tree, order.split_at(traced), how, options, out)?;
+    let stored = pack(tree, order.files.split_at(traced), how, options, out)?;
     let made = options.made.unwrap_or_else(|| tree.newest());
     let superblock = tables(tree, &stored, how, made, out)?;
     out.pad(PAD)?;
     out.put_first(&superblock.encode())?;
-    let front = stored.front(&order[..traced]);
-    Ok(summary(tree, stored, out.position(), traced as u64, front))
+    let front = stored.front(&order.files[..traced]);
+    let used = match options.used {
+        Some(used) => stored.used(&used_of(&order, options.first, used), options.block_size),
+        None => Vec::new(),
+    };
+    let summary = summary(tree, stored, out.position(), traced as u64, front);
+    Ok(SquashSummary { used, ..summary })
+}
+
+/// The parts that are used of each traced file, under any of its names; none: all of it is.
+fn used_of<'a>(
+    order: &FileOrder,
+    first: &[PathBuf],
+    used: &'a UsedParts,
+) -> Vec<(FileNodeId, Vec<&'a Range<u64>>)> {
+    let mut parts: HashMap<FileNodeId, Vec<&Range<u64>>> = HashMap::new();
+    for (id, number) in &order.named {
+        parts.entry(*id).or_default().extend(used.get(&first[*number]).into_iter().flatten());
+    }
+    let traced = order.files[..order.traced].iter();
+    traced.map(|id| (*id, parts.remove(id).unwrap_or_default())).collect()
 }
 
 /// Writes all but the content: that is elsewhere, and said to lie, as it is, between the superblock and
@@ -225,6 +246,7 @@ fn summary(
         special: 0,
         traced,
         front,
+        used: Vec::new(),
         duplicates: stored.duplicates,
         duplicate_bytes: stored.duplicate_bytes,
         left_out: tree.left_out.clone(),

@@ -1,10 +1,16 @@
 //! How an image is written, and what was.
 
+use std::collections::HashMap;
+use std::ops::Range;
 use std::path::PathBuf;
 
 use crate::squash::Compression;
 use crate::squash::format::{BLOCK_MAX, BLOCK_MIN};
 use crate::tree::{FileNodeId, OmittedFile};
+
+/// Which parts of files a trace used, in bytes, in order; of a file that is not in it all is taken
+/// to be used.
+pub type UsedParts = HashMap<PathBuf, Vec<Range<u64>>>;
 
 /// How an image is written.
 pub struct SquashOptions<'a> {
@@ -19,6 +25,8 @@ pub struct SquashOptions<'a> {
     /// Files whose content comes first, in this order. Those that are not in the tree are passed
     /// over.
     pub first: &'a [PathBuf],
+    /// Which parts of those are used; none: nobody knows.
+    pub used: Option<&'a UsedParts>,
     /// Leave out what may not be read, rather than fail.
     pub skip_unreadable: bool,
     /// When the image was made, in seconds since 1970; by default when the newest file changed.
@@ -35,6 +43,7 @@ impl Default for SquashOptions<'_> {
             block_size: 128 << 10,
             readers: 32,
             first: &[],
+            used: None,
             skip_unreadable: false,
             made: None,
             progress: &|_, _| {},
@@ -86,6 +95,9 @@ pub struct SquashSummary {
     pub traced: u64,
     /// Bytes from the start of the image on that their content lies in.
     pub front: u64,
+    /// The parts of that, as they begin and end, that hold what [`SquashOptions::used`] says; none:
+    /// nobody knows.
+    pub used: Vec<(u64, u64)>,
     /// Files whose content was there already, under another name.
     pub duplicates: u64,
     /// Their bytes.

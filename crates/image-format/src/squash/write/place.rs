@@ -2,6 +2,7 @@
 //! larger ones as blocks, what is there already not again.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::ops::Range;
 
 use sha2::{Digest, Sha256};
 
@@ -53,7 +54,47 @@ impl StoredContent {
         });
         ends.max().unwrap_or(0)
     }
+
+    /// Where in the image the parts of these files lie, as they begin and end, in order. Of a file
+    /// without a part all of it is meant.
+    pub fn used(
+        &self,
+        files: &[(FileNodeId, Vec<&Range<u64>>)],
+        block_size: u32,
+    ) -> Vec<(u64, u64)> {
+        let mut used = Vec::new();
+        for (id, parts) in files {
+            let Some(placed) = self.files.get(id) else { continue };
+            let is_used = |block: &Range<u64>| {
+                let meets = |part: &&Range<u64>| part.start < block.end && block.start < part.end;
+                parts.is_empty() || parts.iter().any(meets)
+            };
+            let (mut at, mut block) = (placed.start, 0..u64::from(block_size));
+            for size in &placed.blocks {
+                let end = at + u64::from(size & !DATA_STORED);
+                if is_used(&block) && end > at {
+                    used.push((at, end));
+                }
+                (at, block) = (end, block.end..block.end + u64::from(block_size));
+            }
+            let tail = placed.fragment.filter(|_| is_used(&block));
+            let tail = tail.and_then(|(number, _)| self.fragments.get(number as usize));
+            used.extend(tail.map(|(at, size)| (*at, at + u64::from(size & !DATA_STORED))));
+        }
+        used.sort_unstable();
+        used.dedup_by(|next, last| {
+            let is_near = next.0 <= last.1 + GAP;
+            if is_near {
+                last.1 = last.1.max(next.1);
+            }
+            is_near
+        });
+        used
+    }
 }
+
+/// Parts of an image with no more between them are one: that costs less than another request.
+const GAP: u64 = 128 << 10;
 
 /// Something that goes into the image when its turn comes.
 enum OutputSlot {

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow, bail};
 use image::container::{self, ContainerContent, Sealed};
 use image::squash::{self, ImageOptions, ImageProgress, PathsImage};
-use image::{Holds, ImageError, Inspection};
+use image::{Holds, ImageError, Inspection, TracedFiles};
 use image_format::SquashWriteError;
 use image_format::ext3::Ext3Overlay;
 use image_format::sif::Container;
@@ -219,8 +219,8 @@ pub fn run(args: &ImageBuildArgs) -> Result<u8, Failure> {
     check_output(&args.output).with_context(|| name(&args.output))?;
     // What the command prints is not what becalm answers.
     let redirect = StdoutRedirect::to_stderr(args.json && !args.command.is_empty())?;
-    let (first, trace) = order(args)?;
-    let (built, sealed) = build(args, &first, trace, made)?;
+    let (traced, trace) = order(args)?;
+    let (built, sealed) = build(args, &traced, trace, made)?;
     let packed = Packed::of(&args.output, &built, sealed.as_ref());
     let text = match args.json {
         true => term::json(&packed)?,
@@ -283,38 +283,40 @@ fn check_output(output: &Path) -> anyhow::Result<()> {
 }
 
 /// The files that come first, and what says so.
-fn order(args: &ImageBuildArgs) -> Result<(Vec<PathBuf>, Option<String>), Failure> {
+fn order(args: &ImageBuildArgs) -> Result<(TracedFiles, Option<String>), Failure> {
     if let Some(trace) = &args.trace {
         let recording = crate::load::load(trace)?;
-        return Ok((image::opened(&recording), Some(shown_name(trace))));
+        return Ok((TracedFiles::of(&recording), Some(shown_name(trace))));
     }
     if args.command.is_empty() {
-        return Ok((Vec::new(), None));
+        return Ok((TracedFiles::default(), None));
     }
     let (recording, finished) = recorded::and_read(&RecordRequest::of(&args.command))?;
     if finished.ended.pass_on() != 0 {
         let status = finished.ended.pass_on();
         term::warn(&format!("the command ended with status {status}; its order is used as it is"));
     }
-    Ok((image::opened(&recording), Some(term::shell_line(&args.command))))
+    Ok((TracedFiles::of(&recording), Some(term::shell_line(&args.command))))
 }
 
 fn build(
     args: &ImageBuildArgs,
-    first: &[PathBuf],
+    traced: &TracedFiles,
     trace: Option<String>,
     made: Option<u32>,
 ) -> anyhow::Result<(PathsImage, Option<Sealed>)> {
     let title = format!("image build -o {}", term::quoted_path(&args.output));
     let waiting = term::ProgressBar::new();
     let progress = |progress| tell(&waiting, progress);
-    let binder = |files: &[PathBuf], packed: &[PathBuf]| binder::bind(files, packed, first);
+    let binder = |files: &[PathBuf], packed: &[PathBuf]| binder::bind(files, packed, &traced.files);
     let options = ImageOptions {
         compression: args.compression(),
         level: args.level,
         block_size: args.block_size,
         readers: usize::from(args.readers),
-        first,
+        first: &traced.files,
+        used: traced.used.as_ref(),
+        command: &traced.command,
         trace,
         skip_unreadable: args.skip_unreadable,
         skip_special: args.skip_special,
