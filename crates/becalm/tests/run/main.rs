@@ -17,6 +17,7 @@ mod image_holder;
 mod image_mpi;
 mod image_overlay;
 mod image_python;
+mod image_replaced;
 mod image_root;
 mod image_several;
 mod read_ahead;
