@@ -11,12 +11,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::OutsideReference;
-use crate::heal::BoundSource;
+use crate::heal::{BoundSource, ReplaceableLibrary};
 
 /// Before version and length.
 const MAGIC: &str = "becalm-image 1 ";
 /// No manifest is longer.
-const MOST: usize = 8 << 20;
+const MOST: usize = 16 << 20;
 /// No first line is longer.
 const LINE: usize = 64;
 
@@ -46,6 +46,10 @@ pub struct Manifest {
     /// Libraries that were bound while they were packed: their bytes are none of the sources'.
     #[serde(default)]
     pub bound: Vec<BoundSource>,
+    /// Names that are bound in these, where the loader would have searched LD_LIBRARY_PATH before what
+    /// they were found by.
+    #[serde(default)]
+    pub replaceable: Vec<ReplaceableLibrary>,
     /// Whether a PYTHONPATH was joined in it: what that made is none of the sources'.
     #[serde(default)]
     pub joined: bool,

@@ -16,7 +16,7 @@ use serde::Serialize;
 
 pub use crate::heal::{
     BoundLibrary, BytecodeFault, EntryApart, Healed, HealedLibrary, HealedModule, JoinedPath,
-    LibraryBinder, LibraryBindings, SearchCounts, UnhealedFile,
+    LibraryBinder, LibraryBindings, ReplaceableLibrary, SearchCounts, UnhealedFile,
 };
 use crate::heal::{Healing, heal};
 pub use crate::out::UnnamedImage;
@@ -330,7 +330,8 @@ pub(crate) fn write(
         front: summary.front,
         used: summary.used.clone(),
         healed: healing.healed.as_ref().map_or(0, |healed| healed.bytecode.len() as u64),
-        bound: healing.bound.clone(),
+        bound: healing.bound.sources.clone(),
+        replaceable: healing.bound.replaceable.clone(),
         joined: healing.healed.as_ref().is_some_and(|healed| healed.python_path.is_some()),
         changed_ns: tree.last_change(),
         inodes: tree.inodes(),

@@ -18,6 +18,7 @@ mod image_mpi;
 mod image_overlay;
 mod image_python;
 mod image_reads;
+mod image_replaced;
 mod image_root;
 mod image_several;
 mod read_ahead;

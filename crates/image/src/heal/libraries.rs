@@ -2,7 +2,7 @@
 //! find today. What binds is handed in: it knows loaders, and says which bytes become others. The
 //! length of a file stays, and the source is what the image is compared with.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
@@ -46,6 +46,8 @@ pub struct BoundLibrary {
     pub names: u64,
     /// Whether its list of directories goes.
     pub drops_list: bool,
+    /// Those of the names that LD_LIBRARY_PATH could have led elsewhere.
+    pub replaceable: Vec<ReplaceableLibrary>,
     /// Its inode, size and time (in nanoseconds since 1970) as it was read.
     pub seen: (u64, u64, i64),
     /// The bytes that become others, sorted by offset.
@@ -89,6 +91,33 @@ pub struct BoundSource {
     pub sha256: String,
 }
 
+/// A library that is named by its path in the image, where LD_LIBRARY_PATH would be searched for it
+/// before the list that it was found by.
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+pub struct ReplaceableLibrary {
+    /// The name that was searched.
+    #[serde(with = "image_format::path_json")]
+    #[schemars(with = "image_format::path_json::PathText")]
+    pub name: PathBuf,
+    /// What it is bound to.
+    #[serde(with = "image_format::path_json")]
+    #[schemars(with = "image_format::path_json::PathText")]
+    pub file: PathBuf,
+    /// Whether it is named by `$ORIGIN`, and so another file where the image is mounted elsewhere.
+    pub moves: bool,
+}
+
+/// What the manifest says of bound files.
+#[derive(Debug, Default)]
+pub(crate) struct BoundFacts {
+    /// What their sources hold, by path.
+    pub sources: Vec<BoundSource>,
+    /// What LD_LIBRARY_PATH could have led elsewhere, each once.
+    pub replaceable: Vec<ReplaceableLibrary>,
+}
+
 impl BoundSource {
     /// Whether a file has that content.
     pub(crate) fn is_still_in(&self, path: &Path) -> io::Result<bool> {
@@ -96,13 +125,13 @@ impl BoundSource {
     }
 }
 
-/// Binds the ELF files of a tree; what their sources hold, by path.
+/// Binds the ELF files of a tree.
 pub(super) fn bind(
     tree: &mut FileTree,
     binder: LibraryBinder<'_>,
     readers: usize,
     healed: &mut Healed,
-) -> Vec<BoundSource> {
+) -> BoundFacts {
     let candidates: Vec<FileNodeId> = (0..)
         .zip(&tree.nodes)
         .filter(|(_, node)| {
@@ -116,7 +145,7 @@ pub(super) fn bind(
     let elf = candidates.iter().zip(are_elf).filter(|(_, is_elf)| *is_elf);
     let files: Vec<PathBuf> = elf.map(|(id, _)| tree.source(*id)).collect();
     if files.is_empty() {
-        return Vec::new();
+        return BoundFacts::default();
     }
     let LibraryBindings { mut bound, as_it_was, search } = binder(&files, tree.layout.paths());
     healed.as_it_was.extend(as_it_was);
@@ -138,7 +167,7 @@ pub(super) fn bind(
             other_names.entry(first).or_default().push(id);
         }
     }
-    let mut sources = Vec::new();
+    let (mut sources, mut replaceable) = (Vec::new(), BTreeSet::new());
     for ((library, node), sha256) in bound.iter().zip(&nodes).zip(digests) {
         let (Some(node), Some(sha256)) = (node, sha256) else {
             let why = "it changed while it was read".to_owned();
@@ -150,6 +179,7 @@ pub(super) fn bind(
         let source =
             |id: &FileNodeId| BoundSource { path: tree.source(*id), sha256: sha256.clone() };
         sources.extend(names.map(source));
+        replaceable.extend(library.replaceable.iter().cloned());
         healed.libraries.push(HealedLibrary {
             path: library.path.clone(),
             names: library.names,
@@ -160,7 +190,7 @@ pub(super) fn bind(
         healed.library_search = search;
     }
     sources.sort_by(|a, b| a.path.cmp(&b.path));
-    sources
+    BoundFacts { sources, replaceable: replaceable.into_iter().collect() }
 }
 
 /// The file that a library is in a tree, if it is as it was read.

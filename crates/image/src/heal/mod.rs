@@ -33,8 +33,10 @@ use serde::Serialize;
 
 use crate::squash::{ImageOptions, ImageProgress};
 use bytecode::{BytecodeKeeper, UnfitModule};
+pub(crate) use libraries::BoundFacts;
 pub use libraries::{
-    BoundLibrary, BoundSource, HealedLibrary, LibraryBinder, LibraryBindings, SearchCounts,
+    BoundLibrary, BoundSource, HealedLibrary, LibraryBinder, LibraryBindings, ReplaceableLibrary,
+    SearchCounts,
 };
 use modules::ModulePlaces;
 use python::{Compiler, Source, is_trusted};
@@ -99,14 +101,14 @@ pub(crate) struct Healing {
     pub first: Vec<PathBuf>,
     /// None where nothing was to be healed.
     pub healed: Option<Healed>,
-    /// What the sources of bound libraries hold.
-    pub bound: Vec<BoundSource>,
+    /// What is to be known of bound libraries.
+    pub bound: BoundFacts,
 }
 
 impl Healing {
     /// A tree as it is.
     pub fn none(options: &ImageOptions<'_>) -> Healing {
-        Healing { first: options.first.to_vec(), healed: None, bound: Vec::new() }
+        Healing { first: options.first.to_vec(), healed: None, bound: BoundFacts::default() }
     }
 }
 

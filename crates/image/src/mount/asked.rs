@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::error::{self, MountError, system};
 use super::overlay::WritableOverlay;
+use super::replaced;
 use super::wanted::MountRequest;
 
 /// What is asked for.
@@ -27,6 +28,9 @@ pub(crate) struct SharedMountRequest<'a> {
     pub name: String,
     /// The same for all of them, whatever namespaces they are in.
     pub request: String,
+    /// The same for those with the same LD_LIBRARY_PATH; where it names relative directories, in the same
+    /// working directory.
+    pub library_path: String,
     /// What a whole root depends on besides: the working directory and the home, which are bound
     /// into it by default.
     pub around: String,
@@ -46,7 +50,17 @@ impl SharedMountRequest<'_> {
         let root = identity(&look(Path::new("/"))?);
         let name = format!("becalm-{}", digest([request.clone(), format!("{namespaces:?}"), root]));
         let around = digest([format!("{directory:?} {:?}", std::env::var_os("HOME"))]);
-        Ok(SharedMountRequest { wanted, image, beside, directory, name, request, around })
+        let library_path = library_path(wanted, &directory);
+        Ok(SharedMountRequest {
+            wanted,
+            image,
+            beside,
+            directory,
+            name,
+            request,
+            library_path,
+            around,
+        })
     }
 
     /// The name for ranks with the same working directory and home, if the image is a whole root
@@ -86,6 +100,13 @@ fn request(
     let at = at.as_ref().map(std::path::absolute).transpose().map_err(system("find --at"))?;
     parts.push(format!("{at:?} {writable_tmpfs} {binds:?} {no_home} {by:?} {live}"));
     Ok(digest(parts))
+}
+
+/// Empty where there is none.
+fn library_path(wanted: &MountRequest, directory: &Path) -> String {
+    let Some(list) = &wanted.library_path else { return String::new() };
+    let is_relative = replaced::entries(list).any(|entry| !entry.starts_with(b"/"));
+    digest([format!("{list:?} {:?}", is_relative.then_some(directory))])
 }
 
 fn digest(parts: impl IntoIterator<Item = String>) -> String {

@@ -19,6 +19,7 @@ use super::live;
 use super::overlay::{self, OverlayForm};
 use super::plan::{MountPlan, MountTarget};
 use super::points::{self, MountPointKind, Points};
+use super::replaced;
 use super::root;
 use super::wanted::{Bind, MountMethod};
 
@@ -43,6 +44,7 @@ pub(super) fn first(
         live: live.clone(),
         checked: plan.wanted.freshness,
         checked_at: holder::since_start(),
+        library_path: plan.library_path.to_owned(),
         checked_by: RankOfLaunch::own(),
     };
     let line = start_holder(plan, door, &mark, &held)?;
@@ -66,6 +68,7 @@ pub(super) fn first(
     }
     build.points.done()?;
     super::back_to(plan.directory, plan.is_root())?;
+    replaced::check(plan)?;
     let own = File::open("/proc/self/ns/mnt").map_err(system("open the own mounts"))?;
     door::send(&build.line, holder::READY, "", &[own.as_fd()])
         .map_err(system("tell the holder"))?;

@@ -46,6 +46,20 @@ pub enum MountError {
         /// What has changed.
         changed: String,
     },
+    /// LD_LIBRARY_PATH leads to other libraries than it did where the image was built.
+    #[error(
+        "{}: LD_LIBRARY_PATH leads to {}, in whose place the image loads {}, which it was bound to when \
+         it was built: build it again with this LD_LIBRARY_PATH or with --as-is, or run it as it is \
+         with --check no", .image.display(), .library.display(), .file.display()
+    )]
+    Replaced {
+        /// The image.
+        image: PathBuf,
+        /// What it leads to.
+        library: PathBuf,
+        /// What is bound.
+        file: PathBuf,
+    },
     /// What else had to hold does not.
     #[error("{0}")]
     Condition(String),

@@ -20,6 +20,7 @@ use rustix::process::{Pid, PidfdFlags};
 use sandbox::join::{NamespaceId, ProcessNamespaces};
 use serde::{Deserialize, Serialize};
 
+use super::asked::SharedMountRequest;
 use super::door::{self, DoorMessage};
 use super::guard::Guard;
 use super::launched::{HOLDS, RankOfLaunch};
@@ -77,6 +78,9 @@ pub(super) struct HeldImage {
     pub checked: Freshness,
     /// when: seconds since the node was started,
     pub checked_at: u64,
+    /// with which LD_LIBRARY_PATH ([`SharedMountRequest`](super::asked::SharedMountRequest)),
+    #[serde(default)]
+    pub library_path: String,
     /// and by which rank, if by one of many.
     pub checked_by: Option<RankOfLaunch>,
 }
@@ -101,6 +105,13 @@ impl HeldImage {
         let is_by_another = others.any(|(own, other)| own.may_trust(other));
         let is_long_ago = !is_by_another || since_start() > self.checked_at + HOLDS.as_secs();
         freshness > self.checked || (is_long_ago && freshness > Freshness::No)
+    }
+
+    /// Whether a rank has a LD_LIBRARY_PATH that was not looked through.
+    pub fn is_for_another_library_path(&self, asked: &SharedMountRequest<'_>) -> bool {
+        asked.wanted.freshness > Freshness::No
+            && !asked.library_path.is_empty()
+            && asked.library_path != self.library_path
     }
 }
 

@@ -16,6 +16,7 @@
 //! | `door` | how ranks of a node find one another |
 //! | `holder` | the process that serves them |
 //! | `healed` | bytecode in the image that no source has |
+//! | `replaced` | libraries that LD_LIBRARY_PATH puts in the place of bound ones |
 //! | `guard` | the process that serves on, or ends the ranks, if the holder is killed |
 //! | `standby` | what it knows of what is served |
 //! | `spared` | whom the kernel ends first where memory is short |
@@ -60,6 +61,7 @@ mod overlay;
 pub(crate) mod plan;
 mod points;
 mod possible;
+pub(crate) mod replaced;
 mod root;
 mod serve;
 mod spared;
@@ -236,10 +238,13 @@ fn join(stream: &UnixStream, asked: &SharedMountRequest<'_>) -> Result<Joined, M
         return Ok(Joined::Elsewhere);
     }
     let mut compared = String::new();
-    if held.is_too_old_for(asked.wanted.freshness) {
-        let plan = MountPlan::of(asked)?;
+    let is_too_old = held.is_too_old_for(asked.wanted.freshness);
+    let is_compared = !is_too_old && !held.is_for_another_library_path(asked);
+    // In the namespace that is entered, the image's file need not be seen.
+    let plan = (!is_compared).then(|| MountPlan::of(asked)).transpose()?;
+    if let Some(plan) = plan.as_ref().filter(|_| is_too_old) {
         // Nobody knows what the kernel remembers of the files that were looked up.
-        let found = fresh::changes(&plan, UntracedLook::Before)?;
+        let found = fresh::changes(plan, UntracedLook::Before)?;
         if live::directories(&found, &plan.all_over()) != held.live {
             return Ok(Joined::Otherwise);
         }
@@ -247,6 +252,7 @@ fn join(stream: &UnixStream, asked: &SharedMountRequest<'_>) -> Result<Joined, M
         compared = serde_json::to_string(&by).unwrap_or_default();
     }
     ProcessNamespaces::received(mounts, descriptors.next()).enter()?;
+    plan.as_ref().map_or(Ok(()), replaced::check)?;
     // If the holder was killed before, its guard has not seen this process.
     let entered = door::send(stream, holder::ENTERED, &compared, &[]);
     let answer = entered.and_then(|()| door::receive(stream));

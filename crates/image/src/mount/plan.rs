@@ -45,13 +45,15 @@ pub(crate) struct MountPlan<'a> {
     pub place: MountTarget,
     /// The working directory.
     pub directory: &'a Path,
+    /// The same for those with the same LD_LIBRARY_PATH.
+    pub library_path: &'a str,
     /// What a whole root depends on besides.
     pub around: &'a str,
 }
 
 impl MountPlan<'_> {
     pub fn of<'a>(asked: &'a SharedMountRequest<'_>) -> Result<MountPlan<'a>, MountError> {
-        let SharedMountRequest { wanted, image, directory, around, .. } = asked;
+        let SharedMountRequest { wanted, image, directory, library_path, around, .. } = asked;
         let mut images = beside::open(asked)?;
         let mut overlays = Vec::new();
         for overlay in &wanted.overlays {
@@ -74,6 +76,7 @@ impl MountPlan<'_> {
             overlays,
             place,
             directory,
+            library_path,
             around,
         };
         plan.add_served_overlays()?;

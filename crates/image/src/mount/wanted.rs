@@ -34,6 +34,8 @@ pub struct MountRequest {
     pub freshness: Freshness,
     /// Directories that have changed since are shown as they are now, rather than to refuse.
     pub live: bool,
+    /// The command's LD_LIBRARY_PATH, where it is known and has one.
+    pub library_path: Option<OsString>,
     /// What else must hold.
     pub condition: Option<MountCondition>,
 }

@@ -40,7 +40,7 @@ pub use named::Named;
 use crate::mount::asked::SharedMountRequest;
 use crate::mount::fresh::UntracedLook;
 use crate::mount::plan::MountPlan;
-use crate::mount::{Freshness, MountRequest, fresh};
+use crate::mount::{Freshness, MountRequest, fresh, replaced};
 use home::{Home, StageParent};
 use lock::{Lock, LockState};
 use moved::MovedPaths;
@@ -97,7 +97,11 @@ pub fn enter(
     let image = asked.image.clone().unwrap_or_default();
     let place = home::choose(directory)?;
     let given = TreeOrigin { place: &place, argv, progress };
-    let make = |directory: &Path| tree::make(&MountPlan::of(&asked)?, directory, &given);
+    let make = |directory: &Path| {
+        let plan = MountPlan::of(&asked)?;
+        replaced::check(&plan)?;
+        tree::make(&plan, directory, &given)
+    };
     let (tree, about, joined) = find_or_make(&asked, &place, make)?;
     let StagedTree { over, aliases, bytes, named, .. } = about;
     let moved = MovedPaths { over: [&over[..], &aliases].concat(), tree: tree.clone() };
@@ -134,7 +138,9 @@ fn find_or_make(
         if let Some(mut about) = StagedTree::of(&directory) {
             let is_too_old = about.is_too_old_for(asked.wanted.freshness, &directory);
             if is_too_old {
-                fresh::check(&MountPlan::of(asked)?, UntracedLook::Before)?;
+                let plan = MountPlan::of(asked)?;
+                fresh::check(&plan, UntracedLook::Before)?;
+                replaced::check(&plan)?;
                 about.compared_now(&directory);
             }
             lock.keep().map_err(wrong("keep"))?;
@@ -169,8 +175,10 @@ fn name(asked: &SharedMountRequest<'_>, place: &StageParent) -> Result<String, I
     let path = Path::new("/proc/sys/kernel/random/boot_id");
     let boot = std::fs::read_to_string(path).map_err(error::file(path, "read"))?;
     let node = boot.trim().replace('-', "");
-    // Links in the tree name its path.
-    Ok(format!("{node}-{}", asked.request_with(format!("{:?}", place.directory))))
+    // Links in the tree name its path; and what a rank was refused for its LD_LIBRARY_PATH is no answer
+    // to one with another.
+    let other = format!("{:?} {}", place.directory, asked.library_path);
+    Ok(format!("{node}-{}", asked.request_with(other)))
 }
 
 /// Whether a lock is the one that all meet at. What another rank was refused, this one is too, if

@@ -219,6 +219,9 @@ pub struct BindChange {
     pub needed: Vec<(OsString, OsString)>,
     /// The list of directories before and after, where it changes: DT_RPATH or DT_RUNPATH.
     pub search: Option<(OsString, OsString)>,
+    /// Whether LD_LIBRARY_PATH is searched before its list: before a DT_RUNPATH, and by musl's loader
+    /// before any.
+    pub gives_way: bool,
     /// Where the new names go.
     pub tier: Tier,
     /// What is written.

@@ -92,6 +92,7 @@ fn change(known: &BindFacts<'_>, made: BindAttempt) -> BindChange {
         seen: made.seen,
         needed: pairs.filter(|(old, new)| old != new).collect(),
         search: (before != now).then_some((before, now)),
+        gives_way: file.object.runpath.is_some() || known.musl.contains(&made.number),
         tier: made.edited.tier,
         patches: made.edited.patches,
     }

@@ -80,6 +80,14 @@ impl<'a> Container<'a> {
         Ok(Container { args, image })
     }
 
+    /// The LD_LIBRARY_PATH that it is given from outside: its own scripts may set another.
+    pub fn library_path(&self) -> Option<OsString> {
+        let image = self.image?;
+        ContainerEnvironment::of(std::env::vars_os(), self.args.cleanenv, image)
+            .given("LD_LIBRARY_PATH")
+            .cloned()
+    }
+
     /// Makes the command what the container does with these words, and gives it its variables. The
     /// process is in the container by now.
     pub fn start(

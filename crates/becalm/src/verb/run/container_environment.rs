@@ -148,6 +148,11 @@ impl ContainerEnvironment {
         environment
     }
 
+    /// The value of a variable that is given for the container.
+    pub fn given(&self, name: &str) -> Option<&OsString> {
+        self.given.get(OsStr::new(name))
+    }
+
     /// A variable given for the container, by its name there.
     fn give(&mut self, whole: &OsStr, name: &OsStr, value: &OsStr) {
         match name.to_str() {

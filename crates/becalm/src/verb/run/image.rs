@@ -116,6 +116,9 @@ pub fn enter(
     let Some(mut wanted) = wanted(args, images, calm, freshness)? else { return Ok(None) };
     wanted.no_home = container.args.no_home;
     wanted.command.clone_from(&command.argv);
+    if container.image.is_some() {
+        wanted.library_path = container.library_path();
+    }
     if let Some(staged) = stage::enter(&args.stage, json, &wanted, command, variables)? {
         return Ok(Some(staged));
     }
@@ -305,6 +308,7 @@ fn wanted(
         no_home: false,
         live: args.live,
         command: Vec::new(),
+        library_path: env::var_os("LD_LIBRARY_PATH"),
         condition: calm.map(CalmLaunch::condition),
     }))
 }

@@ -3,9 +3,13 @@
 
 use std::collections::BTreeMap;
 use std::env;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use image::squash::{BoundLibrary, LibraryBindings, SearchCounts, UnhealedFile};
+use image::squash::{
+    BoundLibrary, LibraryBindings, ReplaceableLibrary, SearchCounts, UnhealedFile,
+};
 use image_format::tree::ContentPatch;
 use loader::Disk;
 use loader::bind::{self, BindChange, BindOptions, Binding, StartEnvironment};
@@ -32,6 +36,7 @@ pub fn bind(files: &[PathBuf], packed: &[PathBuf], ran: &[PathBuf]) -> LibraryBi
 }
 
 /// Where somebody builds an image, they mostly run it, too: what LD_LIBRARY_PATH leads to there stays.
+/// What it leads to where the image is run is looked at there.
 fn environment(files: &[PathBuf], ran: &[PathBuf]) -> StartEnvironment {
     let ran = ran.iter().filter_map(|path| path.canonicalize().ok());
     let variables: BTreeMap<_, _> = env::vars_os().collect();
@@ -55,6 +60,22 @@ fn bindings(binding: Binding) -> LibraryBindings {
     LibraryBindings { bound: binding.changes.into_iter().map(bound).collect(), as_it_was, search }
 }
 
+/// A name that is bound, where LD_LIBRARY_PATH could have led to another library than that.
+fn replaceable(
+    change: &BindChange,
+    (name, bound): &(OsString, OsString),
+) -> Option<ReplaceableLibrary> {
+    if name.as_bytes().contains(&b'/') {
+        return None;
+    }
+    let moves = bound.as_bytes().strip_prefix(b"$ORIGIN/").map(OsStr::from_bytes);
+    let file = match moves {
+        Some(below) => change.path.parent()?.join(below),
+        None => PathBuf::from(bound),
+    };
+    Some(ReplaceableLibrary { name: name.into(), file, moves: moves.is_some() })
+}
+
 /// Whether a file has a list of directories.
 fn is_searched(path: &Path) -> bool {
     loader::ElfObject::read(path)
@@ -62,8 +83,13 @@ fn is_searched(path: &Path) -> bool {
 }
 
 fn bound(change: BindChange) -> BoundLibrary {
+    let replaceable = match change.gives_way {
+        true => change.needed.iter().filter_map(|names| replaceable(&change, names)).collect(),
+        false => Vec::new(),
+    };
     let patches = change.patches.into_iter();
     BoundLibrary {
+        replaceable,
         path: change.path,
         names: change.needed.len() as u64,
         drops_list: change.search.is_some_and(|(_, now)| now.is_empty()),
