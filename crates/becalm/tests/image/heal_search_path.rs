@@ -47,6 +47,15 @@ impl Prefixes {
                 let share = entry.parent().unwrap().join("share");
                 fs::write(share, "data of 05").unwrap();
             }
+            // A command beside the entry, which its distribution lists.
+            if number == 9 {
+                fs::write(dist.join("RECORD"), "mod09.py,,\n../../bin/tool,,\n").unwrap();
+            }
+            // One plugin's name, offered twice: which one is taken is for the order to say.
+            if [11, 13].contains(&number) {
+                let points = "[console_scripts]\nboth = a:b\n[readers]\ncsv = mod:VALUE\n";
+                fs::write(dist.join("entry_points.txt"), points).unwrap();
+            }
             // A namespace package of two entries.
             if [3, 7].contains(&number) {
                 fs::create_dir_all(entry.join("shared")).unwrap();
@@ -91,16 +100,19 @@ impl Prefixes {
 }
 
 #[test]
-fn forty_entries_become_one_directory_and_three_and_all_is_found_where_it_was() {
+fn forty_entries_become_one_directory_and_six_and_all_is_found_where_it_was() {
     let prefixes = Prefixes::new(40, &[]);
     let joined = &prefixes.answer["healed"]["python_path"];
     assert_eq!(joined["from"].as_array().unwrap().len(), 40);
-    assert_eq!(joined["to"].as_array().unwrap().len(), 4, "{joined}");
+    assert_eq!(joined["to"].as_array().unwrap().len(), 7, "{joined}");
     let apart: Vec<_> = joined["apart"].as_array().unwrap().iter().collect();
     let why = |entry: &&Value| (entry["name"].clone(), entry["leaves"].clone());
     let shared = (json!("shared"), Value::Null);
     let leaves = (Value::Null, json!("pkg05/__init__.py"));
-    assert_eq!(apart.iter().map(why).collect::<Vec<_>>(), [shared.clone(), leaves, shared]);
+    let lists = (Value::Null, json!("pkg09-1.9.dist-info/RECORD"));
+    let point = (json!("entry point readers csv"), Value::Null);
+    let expected = [shared.clone(), leaves, shared, lists, point.clone(), point];
+    assert_eq!(apart.iter().map(why).collect::<Vec<_>>(), expected);
     let code = "
 import importlib, importlib.metadata as metadata, os, shared.of3, shared.of7, sys
 for number in range(40):

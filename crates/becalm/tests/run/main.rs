@@ -13,6 +13,7 @@ mod image_another;
 mod image_calm;
 mod image_foreign;
 mod image_fresh;
+mod image_healed;
 mod image_holder;
 mod image_mpi;
 mod image_overlay;

@@ -1,5 +1,6 @@
-//! Sources that make a place above their entry of PYTHONPATH from their own `__file__`, as text: from
-//! below a directory of links they would come out somewhere else.
+//! What leads above an entry of PYTHONPATH as text: a source that makes a place there from its own
+//! `__file__`, and a distribution that lists a file there, such as a command in `bin`. From below a
+//! directory of links they would come out somewhere else.
 //!
 //! What a source computes cannot be known, so each step up that it could take is counted, all together,
 //! and one with more steps than it is deep counts as such. Where `..` goes through the filesystem it
@@ -12,7 +13,7 @@ use image_format::tree::{FileNodeId, FileNodeKind, FileTree};
 use super::bytecode::{BytecodeKeeper, in_threads, read};
 use super::file_of;
 
-/// Of directories that sources are imported from, those with such a source, and its path there.
+/// Of directories that sources are imported from, those with such a file, and its path there.
 pub(super) fn left_upwards(
     tree: &mut FileTree,
     entries: &[FileNodeId],
@@ -30,21 +31,32 @@ pub(super) fn left_upwards(
     let mut found = HashMap::new();
     for (source, text) in sources.iter().zip(texts) {
         let Some((id, text)) = text else { continue };
-        if steps_up(&text) > source.depth {
+        let leads_up = match source.lists {
+            true => lists_above(&text, source.depth),
+            false => steps_up(&text) > source.depth,
+        };
+        if leads_up {
             let (place, entry) = (tree.place(source.id), tree.place(source.entry));
             let shown = place.strip_prefix(entry).unwrap_or(&place).display().to_string();
             found.entry(source.entry).or_insert(shown);
         }
-        keeper.keep(tree, id, text);
+        if !source.lists {
+            keeper.keep(tree, id, text);
+        }
     }
     found
 }
+
+/// Where a distribution lists its files: a wheel's, and an egg's.
+const LISTS: [&[u8]; 2] = [b"RECORD", b"installed-files.txt"];
 
 struct ImportedSource {
     entry: FileNodeId,
     id: FileNodeId,
     /// How many steps up the entry is: 1 for a module in it.
     depth: usize,
+    /// Whether it is no source, but lists the files of a distribution.
+    lists: bool,
 }
 
 fn below(
@@ -59,10 +71,25 @@ fn below(
         let node = &tree.nodes[id as usize];
         match node.kind {
             FileNodeKind::Directory(_) => below(tree, entry, id, depth + 1, sources),
-            _ if node.name.ends_with(b".py") => sources.push(ImportedSource { entry, id, depth }),
+            _ if node.name.ends_with(b".py") => {
+                sources.push(ImportedSource { entry, id, depth, lists: false });
+            }
+            _ if depth == 2 && LISTS.contains(&&node.name[..]) => {
+                sources.push(ImportedSource { entry, id, depth, lists: true });
+            }
             _ => {}
         }
     }
+}
+
+/// Whether a list of files, which lies below the entry itself, names one above it: RECORD by paths
+/// from the entry (PEP 376), installed-files.txt from its own directory.
+fn lists_above(list: &[u8], depth: usize) -> bool {
+    let steps = |line: &[u8]| line.chunks(3).take_while(|part| *part == b"../").count();
+    let is_record = list.contains(&b',');
+    let within = if is_record { 0 } else { depth - 1 };
+    list.split(|byte| *byte == b'\n')
+        .any(|line| steps(line.strip_prefix(b"\"").unwrap_or(line)) > within)
 }
 
 /// How many steps up a source that knows its place could take.
@@ -100,6 +127,19 @@ fn places<'a>(text: &'a [u8], what: &'a [u8]) -> impl Iterator<Item = usize> + '
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_distribution_lists_what_lies_above_its_entry() {
+        for (list, above) in [
+            ("a/__init__.py,sha256=x,1\n../../../bin/a,sha256=y,2\n", true),
+            ("a/__init__.py,sha256=x,1\na-1.dist-info/RECORD,,\n", false),
+            ("\"../../bin/a,b\",,\n", true),
+            ("../a/__init__.py\n../a/b.py\nPKG-INFO\n", false),
+            ("../a/__init__.py\n../../../../bin/a\n", true),
+        ] {
+            assert_eq!(lists_above(list.as_bytes(), 2), above, "{list}");
+        }
+    }
 
     #[test]
     fn each_way_up_counts_and_only_of_a_source_that_knows_its_place() {

@@ -14,7 +14,8 @@ use image_format::tree::{FileNodeId, FileNodeKind, FileTree, PathTarget};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::bytecode::BytecodeKeeper;
+use super::bytecode::{BytecodeKeeper, read};
+use super::file_of;
 use super::own_place::left_upwards;
 
 /// The directory, in a packed one, that holds what was joined.
@@ -165,10 +166,10 @@ fn directory(tree: &FileTree, path: &Path) -> Option<FileNodeId> {
 fn shared_names(tree: &FileTree, entries: &[FileNodeId]) -> HashMap<FileNodeId, String> {
     let mut offered: HashMap<Vec<u8>, Vec<FileNodeId>> = HashMap::new();
     for entry in entries {
-        let keys: BTreeSet<Vec<u8>> = children(tree, *entry)
-            .into_iter()
-            .filter_map(|id| key(&tree.nodes[id as usize].name))
-            .collect();
+        let all = children(tree, *entry);
+        let names = all.iter().filter_map(|id| key(&tree.nodes[*id as usize].name));
+        let points = all.iter().flat_map(|id| entry_points(tree, *id));
+        let keys: BTreeSet<Vec<u8>> = names.chain(points).collect();
         keys.into_iter().for_each(|key| offered.entry(key).or_default().push(*entry));
     }
     let mut shared = HashMap::new();
@@ -201,6 +202,28 @@ fn key(name: &[u8]) -> Option<Vec<u8>> {
         }
         false => Some(name[..end(b'.').max(1).min(name.len())].to_vec()),
     }
+}
+
+/// What a distribution offers to others by name: who looks for it takes the first one, or the last,
+/// in the order of PYTHONPATH. The commands that are made of such names when it is installed are
+/// nobody's to look for.
+fn entry_points(tree: &FileTree, distribution: FileNodeId) -> Vec<Vec<u8>> {
+    let list = tree.child(distribution, b"entry_points.txt");
+    let Some(text) = list.and_then(|list| read(tree, file_of(tree, list)?)) else {
+        return Vec::new();
+    };
+    let (mut group, mut points) = (Vec::new(), Vec::new());
+    for line in text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii) {
+        if let Some(name) = line.strip_prefix(b"[").and_then(|it| it.strip_suffix(b"]")) {
+            group = name.trim_ascii().to_vec();
+        } else if let Some(end) = line.iter().position(|byte| *byte == b'=')
+            && !matches!(&group[..], b"console_scripts" | b"gui_scripts")
+        {
+            let name = line[..end].trim_ascii();
+            points.push([b"entry point ", &group[..], b" ", name].concat());
+        }
+    }
+    points
 }
 
 fn children(tree: &FileTree, directory: FileNodeId) -> Vec<FileNodeId> {

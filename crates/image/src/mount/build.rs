@@ -30,7 +30,7 @@ pub(super) fn first(
 ) -> Result<HeldImage, MountError> {
     let untraced = UntracedLook::of(plan.wanted);
     let live = match plan.wanted.live {
-        true => live::directories(&fresh::changes(plan, untraced)?, &plan.all_over()),
+        true => live::directories(&fresh::changes(plan, untraced)?, plan),
         false => fresh::check(plan, untraced).map(|_| Vec::new())?,
     };
     let mark = mark()?;

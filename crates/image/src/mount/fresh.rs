@@ -172,7 +172,7 @@ impl QuickLook<'_> {
             match entry.kind {
                 NodeKind::Directory if self.layer.is_made(entry) => {}
                 NodeKind::Directory if entry.name == BYTECODE => {
-                    self.later.bytecode.insert(entry.node, directory.to_owned());
+                    self.later.bytecode.insert(entry.node, (node, directory.to_owned()));
                     // Where the sources had none, one that is there by now changed their directory.
                     if (all || !compiled.is_empty()) && !healed::is_made(self.layer, node, entry) {
                         self.later.known.insert(entry.node);
@@ -204,7 +204,7 @@ impl QuickLook<'_> {
     /// Adds the bytecode that Python takes unasked: written over in place, it changes no directory's
     /// time. Where becalm serves the image, it is looked at when it is looked up.
     fn unasked_bytecode(&mut self) {
-        for (node, sources) in self.later.bytecode.clone() {
+        for (node, (_, sources)) in self.later.bytecode.clone() {
             let directory = sources.join(OsStr::from_bytes(BYTECODE));
             for entry in unasked(self.layer, node) {
                 let path = directory.join(OsStr::from_bytes(&entry.name));

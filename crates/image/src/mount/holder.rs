@@ -9,6 +9,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -48,6 +49,8 @@ pub(super) const ENTER: u8 = b'e';
 /// The holder to a later rank: the overlay at this index is in use.
 pub(super) const IN_USE: u8 = b'u';
 
+/// A rank that was let in has entered by then, mostly.
+const A_MOMENT: Duration = Duration::from_millis(1);
 /// How often a kernel without pidfd_open(2) is asked whether a process lives.
 const LOOK: Duration = Duration::from_millis(500);
 /// A rank that is slow to enter, or stopped in between, is not waited for longer.
@@ -229,6 +232,10 @@ pub(super) struct Members {
     /// Ranks, the latest last; some may have ended.
     pub known: Mutex<Vec<i32>>,
     pub held: Mutex<HeldImage>,
+    /// How many have knocked,
+    pub knocked: AtomicUsize,
+    /// and to how many of these all was said.
+    pub answered: AtomicUsize,
 }
 
 impl Members {
@@ -253,8 +260,14 @@ impl Members {
             }
             // One that waits here must not keep others waiting.
             let members = self.clone();
-            let welcome = move || drop(members.welcome(&stream, pid));
-            let _ = thread::Builder::new().spawn(welcome);
+            self.knocked.fetch_add(1, Ordering::SeqCst);
+            let welcome = move || {
+                let _ = members.welcome(&stream, pid);
+                members.answered.fetch_add(1, Ordering::SeqCst);
+            };
+            if thread::Builder::new().spawn(welcome).is_err() {
+                self.answered.fetch_add(1, Ordering::SeqCst);
+            }
         }
     }
 
@@ -288,8 +301,15 @@ impl Members {
 
     /// Returns once nobody sees the image any more, where the kernel does not tell.
     pub fn wait_for_the_last(&self) {
-        while let Some(pid) = self.any() {
-            wait_for(pid);
+        loop {
+            let answered = self.answered.load(Ordering::SeqCst);
+            match self.any() {
+                Some(pid) => wait_for(pid),
+                // Nobody was on the way meanwhile. Who knocks from here on finds nobody to enter
+                // with, either, and is the first itself.
+                None if self.knocked.load(Ordering::SeqCst) == answered => return,
+                None => thread::sleep(A_MOMENT),
+            }
         }
     }
 }

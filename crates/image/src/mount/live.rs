@@ -19,13 +19,28 @@ use sandbox::mounts::{self, PathHandle};
 use super::compare::SourceComparison;
 use super::error::{self, MountError};
 use super::fresh::BYTECODE;
+use super::healed::healed_for_others;
 use super::layer::ImageLayer;
+use super::plan::MountPlan;
 
 /// No more is mounted at one path: the mark, the images, an underlay and a bind.
 const MOST_COPIES: usize = 8 + super::beside::MOST_IMAGES;
 
 /// The directories that are to be shown from the source, sorted; a file, where it alone was packed.
-pub(super) fn directories(found: &SourceComparison, packed: &[PathBuf]) -> Vec<PathBuf> {
+/// With those that have changed come those in which the image has something that was made for what
+/// is no more.
+pub(super) fn directories(found: &SourceComparison, plan: &MountPlan<'_>) -> Vec<PathBuf> {
+    let mut live = changed(found, &plan.all_over());
+    if !live.is_empty() {
+        let images = plan.over_paths().filter(|image| !image.is_placed);
+        let healed: Vec<PathBuf> =
+            images.flat_map(|image| healed_for_others(&image, &live)).collect();
+        live.extend(healed);
+    }
+    live.into_iter().collect()
+}
+
+fn changed(found: &SourceComparison, packed: &[PathBuf]) -> BTreeSet<PathBuf> {
     let directory = |(path, _): &(PathBuf, &str)| {
         let is_dir = fs::symlink_metadata(path).is_ok_and(|there| there.is_dir());
         // Bytecode is shown with the sources beside it.
@@ -35,8 +50,7 @@ pub(super) fn directories(found: &SourceComparison, packed: &[PathBuf]) -> Vec<P
             _ => path.clone(),
         }
     };
-    let all: BTreeSet<PathBuf> = found.changed.iter().map(directory).collect();
-    all.into_iter().collect()
+    found.changed.iter().map(directory).collect()
 }
 
 /// A packed path, opened before the image is mounted over it.

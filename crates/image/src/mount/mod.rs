@@ -245,7 +245,7 @@ fn join(stream: &UnixStream, asked: &SharedMountRequest<'_>) -> Result<Joined, M
     if let Some(plan) = plan.as_ref().filter(|_| is_too_old) {
         // Nobody knows what the kernel remembers of the files that were looked up.
         let found = fresh::changes(plan, UntracedLook::Before)?;
-        if live::directories(&found, &plan.all_over()) != held.live {
+        if live::directories(&found, plan) != held.live {
             return Ok(Joined::Otherwise);
         }
         let by = (asked.wanted.freshness, RankOfLaunch::own());

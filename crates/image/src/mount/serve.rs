@@ -287,6 +287,9 @@ impl Filesystem for ImageServer {
             if let Some(edited) = self.layer.edited(node) {
                 return match edited.read_at(offset, buffer) {
                     Ok(got) => reply.data(&buffer[..got]),
+                    Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                        reply.error(Errno::EACCES);
+                    }
                     Err(_) => reply.error(Errno::EIO),
                 };
             }

@@ -7,6 +7,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -113,7 +114,14 @@ impl ServedSession<'_> {
         let mounts = NamespaceId::from_numbers(mounted.mounts);
         let held = HeldImage { by_kernel: threads.is_empty(), ..self.held.clone() };
         let (known, held) = (Mutex::new(known), Mutex::new(held));
-        let members = Arc::new(Members { mounts, mark: self.mark.to_owned(), known, held });
+        let members = Arc::new(Members {
+            mounts,
+            mark: self.mark.to_owned(),
+            known,
+            held,
+            knocked: AtomicUsize::new(0),
+            answered: AtomicUsize::new(0),
+        });
         if let Some(door) = self.door {
             let (door, members) = (door.try_clone()?, members.clone());
             thread::Builder::new().spawn(move || members.let_in(&door))?;

@@ -26,8 +26,8 @@ use super::layer::ImageLayer;
 pub(crate) struct UntracedFiles {
     /// Directories of the image, and where each was made of.
     pub directories: HashMap<SquashNode, PathBuf>,
-    /// Those of bytecode, and the directory of their sources.
-    pub bytecode: HashMap<SquashNode, PathBuf>,
+    /// Those of bytecode, and the directory of their sources: in the image, and what it was made of.
+    pub bytecode: HashMap<SquashNode, (SquashNode, PathBuf)>,
     /// Files that were compared already.
     pub known: HashSet<SquashNode>,
     /// Files that are served from the source.
@@ -48,22 +48,28 @@ struct Edited {
 /// A file that has changed since it was packed.
 #[derive(Debug)]
 pub(crate) struct EditedFile {
-    content: File,
+    /// None: this user may not read it.
+    content: Option<File>,
     size: u64,
     mtime: u32,
+    mode: u16,
 }
 
 impl EditedFile {
     /// What stat(2) says of it now.
     pub fn apply(&self, packed: &mut SquashAttributes) {
-        (packed.size, packed.mtime) = (self.size, self.mtime);
+        (packed.size, packed.mtime, packed.mode) = (self.size, self.mtime, self.mode);
     }
 
     /// Its content from an offset on.
+    ///
+    /// # Errors
+    /// Where it cannot be read; `PermissionDenied`: this user may not.
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let content = self.content.as_ref().ok_or(io::ErrorKind::PermissionDenied)?;
         let mut length = 0;
         while length < buffer.len() {
-            match self.content.read_at(&mut buffer[length..], offset + length as u64)? {
+            match content.read_at(&mut buffer[length..], offset + length as u64)? {
                 0 => break,
                 read => length += read,
             }
@@ -139,7 +145,7 @@ impl UntracedFiles {
                     self.edited.modules.lock().unwrap_or_else(PoisonError::into_inner);
                 modules.insert(path.with_extension(""));
             }
-        } else if let Some(sources) = self.bytecode.get(&directory)
+        } else if let Some((of, sources)) = self.bytecode.get(&directory)
             && let Some(module) = module(name.as_bytes())
         {
             let kept = sources.join(OsStr::from_bytes(BYTECODE));
@@ -149,13 +155,22 @@ impl UntracedFiles {
                 let modules = self.edited.modules.lock().unwrap_or_else(PoisonError::into_inner);
                 modules.contains(&source)
             };
+            // A source that is a link is compared where that leads, and may be in another directory.
+            let is_linked_to_edited = || {
+                let source = [module, b".py"].concat();
+                let packed = layer.image.lookup(*of, &source).ok().flatten();
+                let packed = packed.and_then(|packed| layer.image.attributes(packed).ok());
+                packed.is_some_and(|packed| packed.kind == NodeKind::Symlink)
+                    && fs::metadata(sources.join(OsStr::from_bytes(&source)))
+                        .is_ok_and(|there| layer.is_touched(&there))
+            };
             // Such as Python takes without a look at its source, and may be written over in place.
             let decides = || {
                 is_packed_unchecked(layer, node)
                     || self.is_other_bytecode(layer, directory, &kept)
                         && is_unchecked(&path).is_ok_and(|unchecked| unchecked)
             };
-            if is_edited || decides() {
+            if is_edited || is_linked_to_edited() || decides() {
                 return Ok(self.compare(layer, &path, node)?.is_some());
             }
         }
@@ -193,16 +208,28 @@ impl UntracedFiles {
         if difference(layer, &check, fs::symlink_metadata(path)).is_none() {
             return Ok(Some(true));
         }
-        let content = match File::open(path) {
+        let (content, there) = match File::open(path) {
             // Taken away since the command started: it is as it was then.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            content => content?,
+            // It is seen, as in a directory, and cannot be read.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                (None, fs::symlink_metadata(path)?)
+            }
+            content => {
+                let content = content?;
+                let there = content.metadata()?;
+                (Some(content), there)
+            }
         };
-        let there = content.metadata()?;
         if !there.is_file() {
             return Ok(None);
         }
-        let edited = EditedFile { content, size: there.len(), mtime: seconds(there.mtime()) };
+        let edited = EditedFile {
+            content,
+            size: there.len(),
+            mtime: seconds(there.mtime()),
+            mode: (there.mode() & 0o7777) as u16,
+        };
         let mut files = self.edited.files.lock().unwrap_or_else(PoisonError::into_inner);
         files.insert(node, Arc::new(edited));
         self.edited.are_there.store(true, Ordering::Release);
