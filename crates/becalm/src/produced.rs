@@ -1,6 +1,7 @@
 //! An image gets its name through the journal, so that undo takes it back.
 
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use image::squash::UnnamedImage;
 use remedy::{Error, Options, Plan, Step};
@@ -12,8 +13,8 @@ use remedy::{Error, Options, Plan, Step};
 /// What has its name cannot be replaced; what cannot be written.
 pub fn keep(image: UnnamedImage, title: String, is_new: bool) -> anyhow::Result<()> {
     take_access(&image)?;
-    let path = std::path::absolute(image.target())?;
-    let step = Step::Take { path, source: std::path::absolute(image.path())?, is_new };
+    let (path, source) = (whole(image.target())?, whole(image.path())?);
+    let step = Step::Take { path, source, is_new };
     let plan = Plan { title, steps: vec![step], ..Plan::default() };
     let state = remedy::state_directory();
     let named = match &state {
@@ -29,6 +30,15 @@ pub fn keep(image: UnnamedImage, title: String, is_new: bool) -> anyhow::Result<
             Ok(image.keep()?)
         }
         named => Ok(named?),
+    }
+}
+
+/// A file's path, without `..` and symbolic links in that of its directory.
+fn whole(file: &Path) -> io::Result<PathBuf> {
+    let file = std::path::absolute(file)?;
+    match (file.parent(), file.file_name()) {
+        (Some(directory), Some(name)) => Ok(directory.canonicalize()?.join(name)),
+        _ => Ok(file),
     }
 }
 

@@ -364,3 +364,19 @@ fn what_may_not_be_read_is_an_error_unless_it_may_be_left_out() {
     let left = fs::read_dir(directory.path()).unwrap().count();
     assert_eq!(left, 2, "the directory and the image");
 }
+
+#[test]
+fn an_image_may_be_named_by_way_of_other_directories() {
+    let directory = tempfile::tempdir().unwrap();
+    let within = directory.path().join("sub/within");
+    fs::create_dir_all(&within).unwrap();
+    environment(directory.path());
+    std::os::unix::fs::symlink("sub/within", directory.path().join("link")).unwrap();
+    for (output, made) in
+        [("../up.sqsh", "sub/up.sqsh"), ("../../link/x.sqsh", "sub/within/x.sqsh")]
+    {
+        let built = build(&["-o", output, "../../env"], &within);
+        assert!(built.status.success(), "{output}: {}", said(&built));
+        assert!(directory.path().join(made).is_file(), "{output}");
+    }
+}
