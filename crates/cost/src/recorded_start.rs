@@ -60,6 +60,9 @@ pub enum ProjectionError {
     /// It has no metadata operations at all.
     #[error("the recording has no metadata operations: there is nothing to project")]
     Nothing,
+    /// It has none up to where it was cut.
+    #[error("the recording was cut before its first metadata operation: {0}")]
+    Cut(&'static str),
     /// None of them counts.
     #[error(
         "none of the {elsewhere} metadata operations was on {}; most were below {most}: name \
@@ -270,7 +273,7 @@ impl ProjectionError {
                 looked_at: looked_at.join(", "),
                 most: term::quoted(OsStr::from_bytes(most)),
             },
-            None => ProjectionError::Nothing,
+            None => recording.cut.map_or(ProjectionError::Nothing, ProjectionError::Cut),
         }
     }
 }

@@ -110,10 +110,11 @@ impl BroadcastMeans {
     }
 }
 
-/// How a program ended that failed: its last words, else its status.
+/// How a program ended that failed: its last words, else its status. Rules around them, as Open MPI
+/// draws them, are none.
 pub(crate) fn failed(said: &Output) -> String {
     let words = String::from_utf8_lossy(&said.stderr);
-    let line = words.lines().rfind(|line| !line.trim().is_empty());
+    let line = words.lines().rfind(|line| line.contains(char::is_alphanumeric));
     line.map_or_else(|| said.status.to_string(), str::to_owned)
 }
 

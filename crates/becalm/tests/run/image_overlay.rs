@@ -192,6 +192,13 @@ fn an_ext3_image_keeps_changes_for_root_and_is_refused_to_others() {
         assert_eq!(said, "__pycache__\nlink\nnew\nsub\nwhere\n");
         env.all_gone();
     }
+    // As a node leaves it that is switched off.
+    let mut debugfs = Command::new("debugfs");
+    assert!(run(debugfs.args(["-w", "-R", "feature needs_recovery", &image])).code() == 0);
+    for who in ways().into_iter().filter(|who| *who != As::User) {
+        let refused = env.refused(who, &["--overlay", &format!("{image}:ro")]);
+        assert!(refused.contains(&image) && refused.contains("e2fsck -p"), "{refused}");
+    }
 }
 
 #[test]

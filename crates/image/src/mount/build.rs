@@ -357,7 +357,12 @@ impl Build<'_> {
             }
             let device = Loopback::attach(file, offset, size, read_only)
                 .map_err(error::file("/dev/loop-control", "make a loop device"))?;
-            mounts::device(device.path(), "ext4", stage, read_only)?;
+            mounts::device(device.path(), "ext4", stage, read_only).map_err(|error| {
+                // The kernel would have to write to it first (fs/ext4/super.c).
+                refused(format!(
+                    "{error}; where it was not unmounted cleanly, e2fsck -p puts that right"
+                ))
+            })?;
             self.mounted += 1;
             let open = |name: &str| {
                 let path = stage.join(name);
