@@ -21,12 +21,12 @@ fn profile(cache: &str) -> String {
     )
 }
 
-/// What is measured of a directory that is rehearsed so.
-fn measured(user: &Rehearser, cache: &str) -> (Value, Value) {
+/// What is measured of a directory that is rehearsed so, in so many seconds.
+fn measured(user: &Rehearser, cache: &str, seconds: &str) -> (Value, Value) {
     let tree = user.tree("shared");
     let slow = user.scene.file("slow.toml", profile(cache), 0o644);
     let (out, json) = (user.scene.at("out.toml"), user.scene.at("rehearsed.json"));
-    let calibrate = ["calibrate", &tree, "--json", "--seconds", "20", "-o", &out];
+    let calibrate = ["calibrate", &tree, "--json", "--seconds", seconds, "-o", &out];
     let words = ["--profile", &slow, "--writable", &format!("--json={json}"), &tree, "--"];
     let words = [&words[..], &[user.program()], &calibrate].concat();
     let ran = run(&mut user.becalm(&words));
@@ -63,18 +63,27 @@ fn what_is_measured_of_a_rehearsed_directory_is_what_was_put_in() {
     let caches = [
         (
             "entries = 'forever'\nnegatives = 'forever'\nopen = 'revalidated'\nlist = 'cached'",
-            ["forever", "forever", "revalidated", "cached"],
+            ["watched", "watched", "revalidated", "cached"],
         ),
         (
             "entries = 'forever'\nnegatives = '0'\nopen = 'cached'\nlist = 'revalidated'",
-            ["forever", "0", "cached", "revalidated"],
+            ["watched", "0", "cached", "revalidated"],
         ),
     ];
     for (user, (cache, found)) in each_rehearser().iter().zip(caches) {
-        let (answer, rehearsed) = measured(user, cache);
+        let (answer, rehearsed) = measured(user, cache, "20");
         println!("{}", serde_json::to_string(&answer).unwrap());
+        // What was cached to the end was so for at least as long as there was time to watch: what the
+        // 20 s leave beside the rest.
+        let checks = answer["measured"]["lifetimes"]["checks"].as_array().unwrap();
+        let last = checks.last().unwrap()["after_seconds"].as_u64().unwrap();
+        assert!((4..20).contains(&last), "{answer}");
+        let watched = format!("{last}s");
+        let found = found.map(|value| if value == "watched" { &watched } else { value });
         let fields = ["entries", "negatives", "open", "list"];
         assert_eq!(fields.map(|field| answer["profile"]["cache"][field].as_str().unwrap()), found);
+        assert_eq!(answer["is_entries_least"], true);
+        assert_eq!(answer["is_negatives_least"], found[1] != "0");
         near(ms(&answer, "mds/round_trip") + ms(&answer, "mds/service"), 20.0, 0.15);
         near(answer["ops_per_second"].as_f64().unwrap(), 200.0, 0.25);
         assert_eq!(answer["is_saturated"], true);
@@ -99,8 +108,48 @@ fn what_is_measured_of_a_rehearsed_directory_is_what_was_put_in() {
 fn a_negative_dentry_that_is_trusted_for_a_while_is_found_out() {
     let user = &each_rehearser()[0];
     let cache = "entries = 'forever'\nnegatives = '2500ms'\nopen = 'cached'\nlist = 'cached'";
-    let (answer, _) = measured(user, cache);
+    let (answer, _) = measured(user, cache, "20");
     assert_eq!(answer["profile"]["cache"]["negatives"], "2s", "{answer}");
+    assert_eq!(answer["is_negatives_least"], false);
+}
+
+#[test]
+fn forever_is_said_only_of_what_was_still_cached_after_half_a_minute() {
+    let user = each_rehearser().pop().unwrap();
+    let cache = "entries = '30s'\nnegatives = 'forever'\nopen = 'cached'\nlist = 'cached'";
+    let (answer, _) = measured(&user, cache, "55");
+    let found = ["entries", "negatives"].map(|field| &answer["profile"]["cache"][field]);
+    assert_eq!(found, ["29s", "forever"], "{answer}");
+    let least = ["is_entries_least", "is_negatives_least"].map(|field| &answer[field]);
+    assert_eq!(least, [false, false]);
+}
+
+#[test]
+fn what_was_still_cached_when_the_time_was_over_is_a_lower_bound_and_says_so() {
+    let user = &each_rehearser()[0];
+    let tree = user.tree("shared");
+    let cache = "entries = '30s'\nnegatives = '30s'\nopen = 'cached'\nlist = 'cached'";
+    let slow = user.scene.file("slow.toml", profile(cache), 0o644);
+    let out = user.scene.at("out.toml");
+    let calibrate = [user.program(), "calibrate", &tree, "--seconds", "20", "-o", &out];
+    let words = ["--profile", &slow, "--writable", &tree, "--"];
+    let ran = run(&mut user.becalm(&[&words[..], &calibrate].concat()));
+    assert_eq!(ran.code(), 0, "{}", ran.err());
+    let text = fs::read_to_string(&out).unwrap();
+    let said = |what: &str| {
+        let line = text.lines().find(|line| line.starts_with(&format!("{what} = ")));
+        let value = line.unwrap().split('"').nth(1).unwrap().to_owned();
+        let seconds: u64 = value.strip_suffix('s').unwrap().parse().unwrap();
+        let why = format!("# {what}: still cached after {value}, when watching ended");
+        assert!(text.contains(&why), "{text}");
+        seconds
+    };
+    let (entries, negatives) = (said("entries"), said("negatives"));
+    assert_eq!(entries, negatives);
+    assert!((4..20).contains(&entries), "{text}");
+    let shown = ran.out().split_whitespace().collect::<Vec<_>>().join(" ");
+    let least = format!("are cached, for {entries} s at least");
+    assert_eq!(shown.matches(&least).count(), 2, "{shown}");
 }
 
 /// `becalm calibrate` by root or by nobody, with a home of its own.
@@ -132,6 +181,12 @@ fn a_local_filesystem_is_said_to_be_local_and_its_profile_is_found_by_its_name()
     assert_eq!((ran.code(), ran.err().lines().count()), (1, 1), "{}", ran.err());
     assert!(ran.err().contains("choose another name or remove it"), "{}", ran.err());
     assert_eq!(fs::read_to_string(foreign).unwrap(), "name = 'mine'\n");
+    // Nor is an empty one.
+    let empty = scene.file("empty.toml", "", 0o644);
+    let ran = calibrate(&scene, &[".", "-o", "empty.toml"]);
+    assert_eq!((ran.code(), ran.err().lines().count()), (1, 1), "{}", ran.err());
+    assert!(ran.err().contains("choose another name or remove it"), "{}", ran.err());
+    assert_eq!(fs::read(empty).unwrap(), b"");
     assert!(left(&scene.directory().to_string_lossy()).is_empty());
 }
 

@@ -208,7 +208,7 @@ impl TreeBuilder {
                 continue;
             }
             let inode = ext3.inode(number)?;
-            let Some(kind) = self.kind(ext3, &inode, number, own)? else { continue };
+            let kind = self.kind(ext3, &inode, number, own)?;
             let mut named = node(name, id, attributes(&inode), kind, marks(&inode)?);
             match named.kind {
                 FileNodeKind::Directory(_) => self.left.push_back((inode, own)),
@@ -226,15 +226,15 @@ impl TreeBuilder {
         Ok(())
     }
 
-    /// What an inode is; none for a socket, which nobody can use.
+    /// What an inode is. Nobody can use a socket here, but it hides what is below it.
     fn kind(
         &mut self,
         ext3: &Ext3<'_>,
         inode: &Inode,
         number: u32,
         id: FileNodeId,
-    ) -> Result<Option<FileNodeKind>, Ext3ReadError> {
-        Ok(Some(match inode.mode & 0o170_000 {
+    ) -> Result<FileNodeKind, Ext3ReadError> {
+        Ok(match inode.mode & 0o170_000 {
             0o040_000 if self.directories.insert(number) => FileNodeKind::Directory(Vec::new()),
             0o040_000 => return Err(Ext3ReadError::Damaged("a directory in two places")),
             0o100_000 => {
@@ -247,9 +247,9 @@ impl TreeBuilder {
             0o020_000 => FileNodeKind::CharDevice(device(inode)),
             0o060_000 => FileNodeKind::BlockDevice(device(inode)),
             0o010_000 => FileNodeKind::Fifo,
-            0o140_000 => return Ok(None),
+            0o140_000 => FileNodeKind::Socket,
             _ => return Err(Ext3ReadError::Damaged("a file of no kind")),
-        }))
+        })
     }
 
     fn content(

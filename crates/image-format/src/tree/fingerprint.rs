@@ -48,6 +48,7 @@ impl FileTree {
                 FileNodeKind::CharDevice(number) => (b'c', u64::from(*number), b""),
                 FileNodeKind::BlockDevice(number) => (b'b', u64::from(*number), b""),
                 FileNodeKind::Fifo => (b'p', 0, b""),
+                FileNodeKind::Socket => (b's', 0, b""),
             };
             entries += 1;
             bytes += if what == b'f' { size } else { 0 };

@@ -142,6 +142,8 @@ pub enum FileNodeKind {
     BlockDevice(u32),
     /// A named pipe.
     Fifo,
+    /// A socket: none is packed, but what is in an overlay hides what is below it.
+    Socket,
 }
 
 /// A file that is not in the image.

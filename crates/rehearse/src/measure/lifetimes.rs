@@ -29,13 +29,15 @@ pub struct LifetimeFigures {
     pub checks: Vec<LifetimeCheck>,
 }
 
-/// Watches for as long as the plan says, unless somebody asks to end.
+/// Watches for so many seconds at most, unless somebody asks to end. Where there is no time for all
+/// checks, the last one is at the end of it.
 ///
 /// # Errors
 /// Of a stat.
 pub fn lifetimes(
     tree: &Path,
     plan: &MeasuringPlan,
+    watch: u64,
     is_asked: &dyn Fn() -> bool,
 ) -> io::Result<LifetimeFigures> {
     let (begun, process) = (Instant::now(), std::process::id());
@@ -43,7 +45,7 @@ pub fn lifetimes(
     let absent = |check: usize, number: usize| {
         tree.join("quiet").join(format!("no-{process}-{check}-{number}"))
     };
-    let checks: Vec<u64> = CHECKS.into_iter().filter(|after| *after <= plan.watch).collect();
+    let checks = checks_within(watch);
     let mut asked = Vec::new();
     for check in 0..checks.len() {
         for number in 0..plan.quiet {
@@ -72,4 +74,25 @@ pub fn lifetimes(
         figures.checks.push(LifetimeCheck { after_seconds: after, there, absent });
     }
     Ok(figures)
+}
+
+/// When names are asked for again: never more often than there are files for.
+fn checks_within(watch: u64) -> Vec<u64> {
+    let last = watch.min(super::WATCHED_OUT);
+    CHECKS.into_iter().filter(|after| *after < last).chain([last]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_check_is_at_the_end_of_what_is_allowed_and_none_is_without_files() {
+        assert_eq!(checks_within(31), CHECKS);
+        assert_eq!(checks_within(100), CHECKS);
+        assert_eq!(checks_within(12), [1, 2, 3, 5, 10, 12]);
+        assert_eq!(checks_within(10), [1, 2, 3, 5, 10]);
+        assert_eq!(checks_within(30), [1, 2, 3, 5, 10, 15, 20, 29, 30]);
+        assert!((1..100).all(|watch| checks_within(watch).len() <= CHECKS.len()));
+    }
 }

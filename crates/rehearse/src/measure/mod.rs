@@ -60,7 +60,9 @@ const SMALL_BYTES: usize = 16 << 10;
 /// A series takes no longer, once it has three samples.
 const LASTS: Duration = Duration::from_millis(1200);
 /// When names are asked for again, in seconds. Around 30, which is NFS's for directories.
-const CHECKS: [u64; 9] = [1, 2, 3, 5, 10, 15, 20, 29, 31];
+const CHECKS: [u64; 9] = [1, 2, 3, 5, 10, 15, 20, 29, WATCHED_OUT];
+/// What is still cached after so many seconds is said to be so for ever.
+const WATCHED_OUT: u64 = 31;
 
 /// One operation, many times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

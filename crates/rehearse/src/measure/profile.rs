@@ -11,7 +11,7 @@ use recording::Nanos;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{AloneFigures, LifetimeFigures, LoadFigures, TransferFigures};
+use super::{AloneFigures, LifetimeFigures, LoadFigures, TransferFigures, WATCHED_OUT};
 
 /// What was measured of a filesystem.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -48,6 +48,10 @@ pub struct MeasuredProfile {
     pub entries: TimeSpan,
     /// The same of names that are not.
     pub negatives: TimeSpan,
+    /// Whether `entries` is no more than for how long they were watched: they were still trusted then.
+    pub is_entries_least: bool,
+    /// The same of `negatives`.
+    pub is_negatives_least: bool,
     /// Whether data came from the server, not from the node's own memory.
     pub is_data_cold: bool,
 }
@@ -96,8 +100,10 @@ impl FilesystemFigures {
             .iter()
             .any(|load| load.clients as f64 * 1e9 / (latency.max(1) as f64) > 2.0 * load.rate());
         let is_own = |took: u64| (took as f64) < OWN * latency as f64;
-        let entries = self.lifetime(self.alone.there_again.p50_ns, |it| it.there.p50_ns);
-        let negatives = self.lifetime(self.alone.absent_again.p50_ns, |it| it.absent.p50_ns);
+        let (entries, is_entries_least) =
+            self.lifetime(self.alone.there_again.p50_ns, |it| it.there.p50_ns);
+        let (negatives, is_negatives_least) =
+            self.lifetime(self.alone.absent_again.p50_ns, |it| it.absent.p50_ns);
         let sent = |took: u64| match !self.is_network || is_own(took) {
             true => Revalidation::Cached,
             false => Revalidation::EachTime,
@@ -134,25 +140,40 @@ impl FilesystemFigures {
             cold_server: false,
             metadata_servers: 1,
         };
-        MeasuredProfile { profile, is_saturated, entries, negatives, is_data_cold }
+        MeasuredProfile {
+            profile,
+            is_saturated,
+            entries,
+            negatives,
+            is_entries_least,
+            is_negatives_least,
+            is_data_cold,
+        }
     }
 
-    /// For how long names were trusted: `forever` where they were at each check.
-    fn lifetime(&self, at_once: u64, later: impl Fn(&super::LifetimeCheck) -> u64) -> TimeSpan {
+    /// For how long names were trusted, and whether that is only for how long they were watched. It is
+    /// `forever` where they were at each check, up to the last that there ever is.
+    fn lifetime(
+        &self,
+        at_once: u64,
+        later: impl Fn(&super::LifetimeCheck) -> u64,
+    ) -> (TimeSpan, bool) {
         let is_own = |took: u64| (took as f64) < OWN * self.latency_ns() as f64;
         if !self.is_network {
-            return TimeSpan::FOREVER;
+            return (TimeSpan::FOREVER, false);
         }
         if !is_own(at_once) {
-            return TimeSpan::ZERO;
+            return (TimeSpan::ZERO, false);
         }
         let checks = &self.lifetimes.checks;
         let held = checks.iter().take_while(|check| is_own(later(check))).count();
-        match held {
-            all if all == checks.len() => TimeSpan::FOREVER,
-            // It was trusted at once, and not a second later.
-            0 => TimeSpan::of(Nanos(500_000_000)),
-            some => TimeSpan::of(Nanos(checks[some - 1].after_seconds * 1_000_000_000)),
+        let is_least = held == checks.len();
+        match checks[..held].last().map(|check| check.after_seconds) {
+            Some(last) if is_least && last >= WATCHED_OUT => (TimeSpan::FOREVER, false),
+            // Too short is too many requests, which is what a guess may be.
+            Some(last) => (TimeSpan::of(Nanos(last * 1_000_000_000)), is_least),
+            // It was trusted at once, and not a second later, or nobody looked.
+            None => (TimeSpan::of(Nanos(500_000_000)), is_least),
         }
     }
 
@@ -242,6 +263,27 @@ mod tests {
         assert_eq!(profile.data.round_trip.to_string(), "1ms");
         let bandwidth = profile.data.bandwidth.unwrap().bytes_per_second();
         assert!((bandwidth / 1e9 - 1.0).abs() < 0.02, "{bandwidth}");
+    }
+
+    #[test]
+    fn forever_is_what_was_watched_to_the_end_and_less_is_a_lower_bound() {
+        let of = |watched: &[u64]| {
+            let mut figures = figures();
+            let check = |after_seconds| {
+                let (there, absent) = (took(5_000), took(2_000_000));
+                LifetimeCheck { after_seconds, there, absent }
+            };
+            figures.lifetimes.checks = watched.iter().copied().map(check).collect();
+            let measured = figures.profile("ours", String::new());
+            assert!(!measured.is_negatives_least);
+            (measured.profile.cache.entries.to_string(), measured.is_entries_least)
+        };
+        assert_eq!(of(&[1, 2, 3]), ("3s".to_owned(), true));
+        assert_eq!(of(&[1, 29, 30]), ("30s".to_owned(), true));
+        assert_eq!(of(&[1, 29, 31]), ("forever".to_owned(), false));
+        assert_eq!(of(&[]), ("500ms".to_owned(), true));
+        let measured = figures().profile("ours", String::new());
+        assert!(!measured.is_entries_least, "it was seen to end");
     }
 
     #[test]

@@ -73,8 +73,16 @@ pub struct MeasuringPlan {
     pub small: usize,
     /// Files for each check of lifetimes.
     pub quiet: usize,
-    /// For how long clients' caches are watched, in seconds.
-    pub watch: u64,
+    /// For how long it may all take from now on, in seconds.
+    pub allowed: u64,
+}
+
+impl MeasuringPlan {
+    /// For how long clients' caches can be watched, in seconds, if so much time has passed since the plan
+    /// was made: what is left, but for what asking and removing files take.
+    pub fn watch(&self, passed: Duration) -> u64 {
+        self.allowed.saturating_sub(passed.as_secs_f64().ceil() as u64 + 3).max(2)
+    }
 }
 
 /// Files for each check of lifetimes.
@@ -110,16 +118,17 @@ impl MeasuringTree {
         self.path.join("go")
     }
 
-    /// Makes the files, unless somebody asks to end.
+    /// Makes the files, unless somebody asks to end. All may take so many seconds, this included.
     ///
     /// # Errors
     /// [`TreeError`].
     pub fn fill(
         &self,
         node: &str,
-        watch: u64,
+        seconds: u64,
         is_asked: &(dyn Fn() -> bool + Sync),
     ) -> Result<MeasuringPlan, TreeError> {
+        let begun = Instant::now();
         let failed = |error: io::Error| match error.kind() {
             io::ErrorKind::Interrupted => TreeError::Interrupted,
             _ => TreeError::Directory {
@@ -139,7 +148,8 @@ impl MeasuringTree {
         let names = make("names", MeasureBounds::SERIES, 0)?;
         let quiet = make("quiet", QUIET * CHECKS.len(), 0)? / CHECKS.len();
         make("listed", 4, 0)?;
-        let plan = MeasuringPlan { node: node.to_owned(), names, small, quiet, watch };
+        let allowed = seconds.saturating_sub(begun.elapsed().as_secs_f64().ceil() as u64);
+        let plan = MeasuringPlan { node: node.to_owned(), names, small, quiet, allowed };
         let text = serde_json::to_vec(&plan).map_err(|error| failed(error.into()))?;
         let written = File::create_new(self.path.join("plan")).and_then(|mut file| {
             file.write_all(&text)?;

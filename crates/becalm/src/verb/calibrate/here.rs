@@ -1,5 +1,7 @@
 //! A filesystem measured by this process alone.
 
+use std::time::Instant;
+
 use rehearse::measure::{
     FilesystemFigures, MeasuringPlan, MeasuringTree, alone, filesystem_kind, lifetimes, load,
     transfers,
@@ -21,11 +23,13 @@ pub fn measure(
     let is_asked = || interrupt.has_come();
     let kind = filesystem_kind(path)?;
     let is_network = cost::is_network(&kind);
+    let begun = Instant::now();
     progress.tell("one client", 1, STEPS);
     let alone = alone(path, plan, &is_asked)?;
     // Nobody watches the caches of a filesystem that nobody else changes.
     let watched = |plan: &MeasuringPlan| match is_network {
-        true => lifetimes(path, plan, &is_asked),
+        // It goes on beside the rest.
+        true => lifetimes(path, plan, plan.watch(begun.elapsed()), &is_asked),
         false => Ok(Default::default()),
     };
     std::thread::scope(|scope| {

@@ -102,7 +102,8 @@ pub fn run(args: &CalibrateArgs) -> Result<u8, Failure> {
     let (figures, left) = measured(args, directory)?;
     let about = about(directory, &figures);
     let measured = figures.profile(&args.name, about);
-    let text = format!("{HEAD}.\n{}\n{}", view::comment(&figures), measured.profile.to_text());
+    let text =
+        format!("{HEAD}.\n{}\n{}", view::comment(&figures, &measured), measured.profile.to_text());
     // What cannot be read back must not be among the user's profiles.
     FilesystemProfile::parse(&text, "what was measured")?;
     save::whole(&target, directory, |out| out.write_all(text.as_bytes()))?;
@@ -125,6 +126,15 @@ fn target(args: &CalibrateArgs) -> Result<PathBuf, Failure> {
         }
     };
     let kind = "profile that becalm calibrate wrote";
+    // An empty file is somebody's, too.
+    if target.metadata().is_ok_and(|there| there.is_file() && there.len() == 0) {
+        return Err(anyhow!(
+            "cannot write the profile to {}: it exists and is no {kind}; choose another name or \
+             remove it",
+            term::plain(&target.to_string_lossy())
+        )
+        .into());
+    }
     save::check(&target, "profile", kind, &[HEAD.as_bytes()])?;
     Ok(target)
 }
@@ -141,9 +151,7 @@ fn measured(
     })?;
     let progress = term::ProgressBar::new();
     progress.tell("making files", 0, STEPS);
-    // What is to be watched goes on beside the rest.
-    let watch = args.seconds.saturating_sub(16).clamp(2, 31);
-    let filled = tree.fill(&node_name(), watch, &|| interrupt.has_come());
+    let filled = tree.fill(&node_name(), args.seconds, &|| interrupt.has_come());
     let figures = filled.map_err(Failure::from).and_then(|plan| match args.launcher.is_empty() {
         true => here::measure(&tree, &plan, &interrupt, &progress),
         false => ranks::measure(&args.launcher, &tree, &plan, &interrupt, &progress),

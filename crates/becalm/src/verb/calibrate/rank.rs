@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
 use job::{LaunchedRank, StepRank};
@@ -54,7 +54,7 @@ pub struct RankHello {
 /// Does what it is told. Its status is 0, as mpirun ends all others with the first that fails.
 pub fn run(tree: &Path) -> Result<u8, Failure> {
     let plan = MeasuringTree::plan(tree);
-    let watch = plan.as_ref().map_or(0, |plan| plan.watch);
+    let watch = plan.as_ref().map_or(0, |plan| plan.allowed);
     let crew = StepRank::of(&tree.join("go"), Duration::from_secs(watch + 90));
     let rank = LaunchedRank::rank_or_alone();
     let node = rank.node.clone();
@@ -85,6 +85,8 @@ fn steps(
 ) -> anyhow::Result<()> {
     // Where nobody tells any more what to do, there is nothing to say either.
     let Some(go) = crew.wait_for(step::ALONE) else { return Ok(()) };
+    // Waiting for the ranks comes on top of what is allowed.
+    let begun = Instant::now();
     let is_chosen = go.chosen == hello.rank;
     if is_chosen {
         crew.say(&RankSays::Alone(alone(tree, plan, &|| false)?))?;
@@ -94,7 +96,10 @@ fn steps(
     std::thread::scope(|scope| {
         let is_watched = is_chosen && cost::is_network(&hello.kind);
         let is_asked = || is_over.load(Ordering::Relaxed);
-        let watcher = is_watched.then(|| scope.spawn(move || lifetimes(tree, plan, &is_asked)));
+        let watcher = is_watched.then(|| {
+            let watch = plan.watch(begun.elapsed());
+            scope.spawn(move || lifetimes(tree, plan, watch, &is_asked))
+        });
         let done = together(tree, crew, hello);
         is_over.store(!matches!(done, Ok(true)), Ordering::Relaxed);
         if done? && is_chosen {

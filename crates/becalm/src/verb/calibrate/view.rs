@@ -30,6 +30,11 @@ pub struct CalibrationOutcome {
     pub is_saturated: bool,
     /// Whether data came from the server, not from the memory of the node that wrote it.
     pub is_data_cold: bool,
+    /// Whether names that are there were still cached when watching ended, before it could be told that
+    /// they are for ever: what the profile says is a lower bound.
+    pub is_entries_least: bool,
+    /// The same of negative dentries.
+    pub is_negatives_least: bool,
     /// What was measured.
     pub measured: FilesystemFigures,
     /// How long all of it took, in seconds.
@@ -50,7 +55,14 @@ impl CalibrationOutcome {
         profile: MeasuredProfile,
         (seconds, left): (f64, Option<PathBuf>),
     ) -> CalibrationOutcome {
-        let MeasuredProfile { profile, is_saturated, is_data_cold, .. } = profile;
+        let MeasuredProfile {
+            profile,
+            is_saturated,
+            is_data_cold,
+            is_entries_least,
+            is_negatives_least,
+            ..
+        } = profile;
         let named = match &args.output {
             // With a slash it is a path; without one, a name.
             Some(file) if file.parent() == Some(Path::new("")) => {
@@ -67,6 +79,8 @@ impl CalibrationOutcome {
             profile,
             is_saturated,
             is_data_cold,
+            is_entries_least,
+            is_negatives_least,
             measured,
             seconds,
             left: left.as_deref().map(shown_name),
@@ -142,9 +156,11 @@ impl CalibrationOutcome {
             return "Nobody else changes it: the node trusts what it has in memory.".to_owned();
         }
         let watched = self.measured.lifetimes.checks.last().map_or(0, |last| last.after_seconds);
-        let kept = |span: TimeSpan| match span {
+        let kept = |span: TimeSpan, is_least: bool| match span {
             TimeSpan::ZERO => "are not cached".to_owned(),
-            TimeSpan::FOREVER => format!("are cached, for {watched} s at least"),
+            span if is_least || span == TimeSpan::FOREVER => {
+                format!("are cached, for {watched} s at least")
+            }
             span => format!("are cached for {span}"),
         };
         let sent = |rule: Revalidation| match rule {
@@ -153,8 +169,8 @@ impl CalibrationOutcome {
         };
         format!(
             "Names that are there {}; negative dentries {}; an open is {}, a listing {}.",
-            kept(cache.entries),
-            kept(cache.negatives),
+            kept(cache.entries, self.is_entries_least),
+            kept(cache.negatives, self.is_negatives_least),
             sent(cache.open),
             sent(cache.list)
         )
@@ -223,7 +239,7 @@ fn series(figures: &FilesystemFigures) -> [(&'static str, TimedSeries); 8] {
 }
 
 /// What was measured, as comments of the profile's file.
-pub fn comment(figures: &FilesystemFigures) -> String {
+pub fn comment(figures: &FilesystemFigures, measured: &MeasuredProfile) -> String {
     let mut text = String::new();
     for (what, series) in series(figures) {
         let half = time(Nanos(series.p50_ns));
@@ -233,6 +249,17 @@ pub fn comment(figures: &FilesystemFigures) -> String {
         text.push_str(&format!(
             "# {clients} clients at once: {lookups} lookups in {seconds:.2} s\n"
         ));
+    }
+    let ends = [
+        ("entries", measured.entries, measured.is_entries_least),
+        ("negatives", measured.negatives, measured.is_negatives_least),
+    ];
+    for (what, span, is_least) in ends {
+        if is_least {
+            text.push_str(&format!(
+                "# {what}: still cached after {span}, when watching ended: at least so long\n"
+            ));
+        }
     }
     text
 }

@@ -26,7 +26,7 @@ impl Ext3<'_> {
     pub fn extents(&self, inode: &Inode) -> Result<Vec<Extent>, Ext3ReadError> {
         let mut found = Vec::new();
         if inode.has_extents {
-            self.tree(&inode.block, None, &mut found)?;
+            self.tree(inode, &inode.block, None, &mut found)?;
         } else {
             for (at, pointer) in inode.block.chunks_exact(4).enumerate() {
                 let (at, pointer) = (at as u64, u32_at(pointer, 0));
@@ -68,6 +68,7 @@ impl Ext3<'_> {
     /// A node of a tree of extents; `depth` is what the one above it says.
     fn tree(
         &self,
+        inode: &Inode,
         node: &[u8],
         depth: Option<u16>,
         found: &mut Vec<Extent>,
@@ -85,7 +86,11 @@ impl Ext3<'_> {
         for entry in node[12..].chunks_exact(12).take(usize::from(count)) {
             if own > 0 {
                 let block = u64::from(u32_at(entry, 4)) | u64::from(u16_at(entry, 8)) << 32;
-                self.tree(&self.read_block(block)?, Some(own - 1), found)?;
+                let below = self.read_block(block)?;
+                if let Some(sums) = inode.sums {
+                    sums.extents(&below)?;
+                }
+                self.tree(inode, &below, Some(own - 1), found)?;
                 continue;
             }
             let length = u16_at(entry, 4);

@@ -8,9 +8,12 @@ impl Ext3<'_> {
     pub fn names(&self, directory: &Inode) -> Result<Vec<(Vec<u8>, u32)>, Ext3ReadError> {
         let mut names = Vec::new();
         for extent in self.extents(directory)? {
-            for number in extent.block..extent.block + extent.count {
+            for index in 0..extent.count {
                 let mut block = vec![0; self.block as usize];
-                self.read(number * self.block, &mut block)?;
+                self.read((extent.block + index) * self.block, &mut block)?;
+                if let Some(sums) = directory.sums {
+                    sums.directory(&block, directory.has_index, extent.at + index == 0)?;
+                }
                 self.names_in(&block, &mut names)?;
             }
         }

@@ -8,13 +8,17 @@
 //! | `blocks` | where a file's blocks are: maps and extents |
 //! | `directory` | names |
 //! | `xattrs` | extended attributes |
+//! | `sums` | the checksums of all of these |
 
 mod blocks;
 mod directory;
+mod sums;
 mod xattrs;
 
 use std::cell::Cell;
 use std::io;
+
+use sums::MetadataSums;
 
 use super::superblock::{Ext3Facts, PLACE, SIZE};
 use crate::source::ReadAt;
@@ -23,8 +27,13 @@ use crate::squash::XattrPair;
 /// The root directory's inode.
 pub(crate) const ROOT: u32 = 2;
 /// Features that change how it is read, and are known here: types in directories, extents, 64 bits,
-/// more blocks behind the superblock, groups together, sums, large directories.
+/// a block that says who has it mounted, groups together, the beginning of sums, large directories.
 const KNOWN: u32 = 0x2 | 0x40 | 0x80 | 0x100 | 0x200 | 0x2000 | 0x4000;
+/// Features that a reader may ignore but for these: snapshots, clusters of blocks, blocks that several files
+/// have.
+const UNREAD: u32 = 0x80 | 0x200 | 0x4000;
+/// All of its metadata has checksums.
+const METADATA_SUMS: u32 = 0x400;
 /// A journal that is to be replayed.
 const RECOVER: u32 = 0x4;
 
@@ -65,6 +74,10 @@ pub(crate) struct Inode {
     /// Its content begins in it: a short link's target, a device's number, a map.
     pub block: [u8; 60],
     pub has_extents: bool,
+    /// Of a directory: over its names there is an index.
+    has_index: bool,
+    /// What the sums of its blocks begin with, where they have some.
+    sums: Option<MetadataSums>,
     pub xattrs: Vec<XattrPair>,
 }
 
@@ -81,6 +94,9 @@ pub(crate) struct Ext3<'a> {
     descriptor_size: u64,
     /// Where the groups' descriptors begin.
     descriptors: u64,
+    sums: Option<MetadataSums>,
+    /// Whether there are indices over names.
+    has_indices: bool,
     /// Blocks that may still be read: no more than it has.
     left: Cell<u64>,
 }
@@ -99,6 +115,16 @@ impl<'a> Ext3<'a> {
         if features & !KNOWN != 0 {
             return Err(Ext3ReadError::Unsupported(feature_name(features & !KNOWN)));
         }
+        let lenient = u32_at(&bytes, 100);
+        if lenient & UNREAD != 0 {
+            return Err(Ext3ReadError::Unsupported(match lenient & UNREAD {
+                it if it & 0x200 != 0 => "bigalloc",
+                it if it & 0x4000 != 0 => "shared_blocks",
+                _ => "snapshots",
+            }));
+        }
+        let has_sums = lenient & METADATA_SUMS != 0;
+        let sums = has_sums.then(|| MetadataSums::of(&bytes)).transpose()?;
         let inode_size = if is_dynamic { u64::from(u16_at(&bytes, 88)) } else { 128 };
         let descriptor_size = match features & 0x80 {
             0 => 32,
@@ -127,6 +153,8 @@ impl<'a> Ext3<'a> {
             inode_size,
             descriptor_size,
             descriptors: (first_block + 1) * block,
+            sums,
+            has_indices: u32_at(&bytes, 92) & 0x20 != 0,
             left: Cell::new(facts.size / block),
         })
     }
@@ -163,11 +191,15 @@ impl<'a> Ext3<'a> {
             ((number - 1) / self.inodes_per_group, (number - 1) % self.inodes_per_group);
         let mut descriptor = vec![0; self.descriptor_size as usize];
         self.read(self.descriptors + u64::from(group) * self.descriptor_size, &mut descriptor)?;
+        if let Some(sums) = self.sums {
+            sums.descriptor(group, &descriptor)?;
+        }
         let high =
             if descriptor.len() >= 64 { u64::from(u32_at(&descriptor, 40)) << 32 } else { 0 };
         let table = (high | u64::from(u32_at(&descriptor, 8))).saturating_mul(self.block);
         let mut bytes = vec![0; self.inode_size as usize];
         self.read(table.saturating_add(u64::from(index) * self.inode_size), &mut bytes)?;
+        let sums = self.sums.map(|sums| sums.inode(number, &bytes)).transpose()?;
         let flags = u32_at(&bytes, 32);
         if flags & 0x1000_0000 != 0 {
             return Err(Ext3ReadError::Unsupported("inline_data"));
@@ -187,6 +219,8 @@ impl<'a> Ext3<'a> {
             mtime: i64::from(u32_at(&bytes, 16) as i32),
             block,
             has_extents: flags & 0x8_0000 != 0,
+            has_index: self.has_indices && flags & 0x1000 != 0,
+            sums,
             xattrs: self.xattrs(&bytes)?,
         })
     }
@@ -194,6 +228,9 @@ impl<'a> Ext3<'a> {
 
 fn feature_name(features: u32) -> &'static str {
     match features {
+        it if it & 0x1 != 0 => "compression",
+        it if it & 0x8 != 0 => "journal_dev",
+        it if it & 0x1000 != 0 => "dirdata",
         it if it & 0x10 != 0 => "meta_bg",
         it if it & 0x400 != 0 => "ea_inode",
         it if it & 0x8000 != 0 => "inline_data",

@@ -24,6 +24,9 @@ impl Ext3<'_> {
             if u32_at(&bytes, 0) != MAGIC {
                 return Err(Ext3ReadError::Damaged("attributes that are none"));
             }
+            if let Some(sums) = self.sums {
+                sums.xattrs(block, &bytes)?;
+            }
             read(&bytes[32..], &bytes, &mut found)?;
         }
         found.sort();

@@ -202,6 +202,10 @@ impl<'a> Tables<'a> {
                 put(&mut rest, &[names]);
                 (kind::FIFO, with_xattrs(&mut rest, xattrs))
             }
+            FileNodeKind::Socket => {
+                put(&mut rest, &[names]);
+                (kind::SOCKET, with_xattrs(&mut rest, xattrs))
+            }
         };
         let attributes = &node.attributes;
         let mtime = if node.is_above { self.from.made } else { seconds(attributes.mtime.0) };
@@ -381,6 +385,7 @@ fn basic(kind: &FileNodeKind) -> u16 {
         FileNodeKind::CharDevice(_) => kind::CHAR_DEVICE,
         FileNodeKind::BlockDevice(_) => kind::BLOCK_DEVICE,
         FileNodeKind::Fifo => kind::FIFO,
+        FileNodeKind::Socket => kind::SOCKET,
     }
 }
 
