@@ -40,6 +40,9 @@ fn a_recording_that_was_truncated_at_any_byte_is_never_shown_as_whole() {
             Some(0) => assert_eq!(json(&output)["whole"], false, "{length}"),
             code => assert_eq!((code, output.stdout.len()), (Some(1), 0), "{length}"),
         }
+        // Without an operation up to the cut it does not say that there was none.
+        let said = stderr(&becalm(["scale", file.to_str().unwrap()]));
+        assert!(said.contains("cut") || said.contains("no recording"), "{length}: {said}");
     }
 }
 
