@@ -42,7 +42,7 @@ fn a_recording_that_was_truncated_at_any_byte_is_never_shown_as_whole() {
         }
         // Without an operation up to the cut it does not say that there was none.
         let said = stderr(&becalm(["scale", file.to_str().unwrap()]));
-        assert!(said.contains("cut") || said.contains("no recording"), "{length}: {said}");
+        assert!(said.contains("cut") || said.contains("not a recording"), "{length}: {said}");
     }
 }
 
