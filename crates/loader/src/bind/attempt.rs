@@ -52,7 +52,7 @@ pub(super) fn plan(
     let today = Today::of(&resolver, &eligible, &mut lessons.left_out, progress);
     let variants = &Variants::new(world);
     let (absolute, others_load) = (options.absolute, options.others_load);
-    let packed = PackedPaths(&options.packed);
+    let packed = &PackedPaths::new(&options.packed);
     let rules = PinRules { files: &files, leave: &leave, variants, absolute, others_load, packed };
     let pins = decide(&rules, &today.programs, &today.alone, &today.own);
     let candidates = today.searching(&files, &eligible.changeable);
@@ -81,6 +81,7 @@ pub(super) fn plan(
     };
     let binding = loop {
         let attempted = attempt(&resolver, &known, &mut lessons, progress);
+        packed,
         let binding = finish(&known, attempted);
         if options.for_copies || !lessons.take_obstacles(&known, &binding) {
             break binding;

@@ -20,6 +20,7 @@
 //! | `packed` | files that are bound while they are packed into an image |
 //! | `union` | the links that stand for all farmed files' lists |
 //! | `wanted` | the edits that each mode asks for |
+//! | `way` | where a path leads, link by link |
 //! | `closure` | the mode that edits the program only |
 //! | `dlopen` | which files may open libraries by name |
 //! | `attempt` | edits made, and made anew with more caution |
@@ -61,11 +62,12 @@ mod variants;
 mod wanted;
 
 use std::ffi::OsString;
+mod way;
 use std::io;
 use std::path::PathBuf;
 
 pub use leave::{Leave, UnboundFile};
-pub use reasons::INHERITED;
+pub use reasons::{ASKED_BEFORE, INHERITED};
 pub use remedy::Counts;
 pub use steered::StartEnvironment;
 pub use stores::{Manager, PackageStore, store_of};

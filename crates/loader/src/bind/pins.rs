@@ -78,12 +78,14 @@ pub(super) enum SearchedReason {
     Environment,
     /// The directory's name has a `$`, which not every loader takes as it is written.
     Dollar,
-    /// It, or a directory that is asked before, is not in the image that the file is packed into.
+    /// It is not in the image that the file is packed into.
     Outside,
     /// The library is in no known start, and only the machine's own directories have it.
     Unknown,
 }
 
+    /// A directory or link that is asked before it leads out of the image, or nowhere today.
+    AskedBefore,
 /// How to decide.
 pub(super) struct PinRules<'a> {
     pub files: &'a [ElfFileNames],
@@ -93,7 +95,7 @@ pub(super) struct PinRules<'a> {
     pub absolute: bool,
     /// Whether programs that are not known load the same libraries.
     pub others_load: bool,
-    pub packed: PackedPaths<'a>,
+    pub packed: &'a PackedPaths<'a>,
 }
 
 /// One start's say on one entry.
@@ -248,7 +250,7 @@ fn by_programs(
             });
             return Pin::Open(SearchedReason::Conflict);
         }
-        if let Some(open) = unsafe_to_pin(rules, file, votes, programs) {
+        if let Some(open) = unsafe_to_pin(rules, (file, name), votes, programs) {
             return Pin::Open(open);
         }
         // What the library would find in a start that is not known here.
@@ -294,7 +296,7 @@ fn by_itself(
         let Some(Vote { to: Some(to), found, .. }) = votes.first() else {
             return Pin::Open(SearchedReason::Missing);
         };
-        if let Some(open) = unsafe_to_pin(rules, file, votes, alone) {
+        if let Some(open) = unsafe_to_pin(rules, (file, name), votes, alone) {
             return Pin::Open(open);
         }
         let others = winners.get(name).is_some_and(|ids| ids.iter().any(|id| id != to));
@@ -326,7 +328,7 @@ fn is_steered(votes: &[Vote], runs: &[LoaderRun]) -> bool {
 
 fn unsafe_to_pin(
     rules: &PinRules<'_>,
-    file: &ElfFileNames,
+    (file, name): (&ElfFileNames, &OsStr),
     votes: &[Vote],
     runs: &[LoaderRun],
 ) -> Option<SearchedReason> {
@@ -345,7 +347,7 @@ fn unsafe_to_pin(
         return Some(SearchedReason::Linked);
     }
     if rules.packed.is_image() {
-        let refuses = |it: &Vote| rules.packed.refuses(file, it.to, it.found, &runs[it.run]);
+        let refuses = |it: &Vote| rules.packed.refuses(file, name, it.to, it.found, &runs[it.run]);
         if let Some(refused) = votes.iter().find_map(refuses) {
             return Some(refused);
         }
