@@ -14,13 +14,14 @@
 //! | `places` | files that find others from where they lie |
 //! | `through` | which kind of directory a list leads through |
 //! | `names` | the one path by which each file is known |
+//! | `known_by` | whether a bound library is still found by its name |
 //! | `pins` | which file each DT_NEEDED shall name |
 //! | `reasons` | why names are left to the search, in words |
 //! | `farm` | directories of links that stand for long lists |
 //! | `packed` | files that are bound while they are packed into an image |
 //! | `union` | the links that stand for all farmed files' lists |
-//! | `wanted` | the edits that each mode asks for |
 //! | `way` | where a path leads, link by link |
+//! | `wanted` | the edits that each mode asks for |
 //! | `closure` | the mode that edits the program only |
 //! | `dlopen` | which files may open libraries by name |
 //! | `attempt` | edits made, and made anew with more caution |
@@ -40,6 +41,7 @@ mod collect;
 mod compare;
 mod dlopen;
 mod farm;
+mod known_by;
 mod leave;
 mod lessons;
 mod names;
@@ -60,9 +62,9 @@ mod trust;
 mod union;
 mod variants;
 mod wanted;
+mod way;
 
 use std::ffi::OsString;
-mod way;
 use std::io;
 use std::path::PathBuf;
 

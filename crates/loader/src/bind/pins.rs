@@ -12,6 +12,7 @@ use std::path::PathBuf;
 
 use super::bars::Closed;
 use super::collect::{ElfFileNames, numbers};
+use super::known_by::NameLoss;
 use super::names::names;
 use super::own::OwnLists;
 use super::packed::PackedPaths;
@@ -74,20 +75,24 @@ pub(super) enum SearchedReason {
     Processor,
     /// Another name is missing there, so that the start relies on LD_LIBRARY_PATH.
     Incomplete,
+    /// Once a path names it, nobody else in the process finds it by its name: it has no DT_SONAME of
+    /// that name, or the loader is musl's and something opens libraries by name.
+    Unnamed,
     /// A variable of a start leads to it: the next user's start leads elsewhere.
     Environment,
     /// The directory's name has a `$`, which not every loader takes as it is written.
     Dollar,
     /// It is not in the image that the file is packed into.
     Outside,
+    /// A directory or link that is asked before it leads out of the image, or nowhere today.
+    AskedBefore,
     /// The library is in no known start, and only the machine's own directories have it.
     Unknown,
 }
 
-    /// A directory or link that is asked before it leads out of the image, or nowhere today.
-    AskedBefore,
 /// How to decide.
 pub(super) struct PinRules<'a> {
+    pub name_loss: &'a NameLoss,
     pub files: &'a [ElfFileNames],
     pub leave: &'a Leave,
     pub variants: &'a Variants<'a>,
@@ -346,6 +351,9 @@ fn unsafe_to_pin(
     if by(Through::Linked) {
         return Some(SearchedReason::Linked);
     }
+    if votes.iter().any(|vote| loses_name(rules, file, name, vote, runs)) {
+        return Some(SearchedReason::Unnamed);
+    }
     if rules.packed.is_image() {
         let refuses = |it: &Vote| rules.packed.refuses(file, name, it.to, it.found, &runs[it.run]);
         if let Some(refused) = votes.iter().find_map(refuses) {
@@ -362,6 +370,18 @@ fn unsafe_to_pin(
     let by_list = |vote: &Vote| matches!(vote.found, ResolvedBy::ByList { .. });
     let relies = |vote: &Vote| !runs[vote.run].missing.is_empty() && !by_list(vote);
     votes.iter().any(relies).then_some(SearchedReason::Incomplete)
+}
+
+fn loses_name(
+    rules: &PinRules<'_>,
+    file: &ElfFileNames,
+    name: &OsStr,
+    vote: &Vote,
+    runs: &[LoaderRun],
+) -> bool {
+    let run = &runs[vote.run];
+    let target = run.members.iter().find(|member| Some(member.id) == vote.to);
+    target.is_some_and(|it| rules.name_loss.concerns(file.id, name, &it.object, run.is_musl))
 }
 
 /// Whether there are variants of a file for some hardware, of this processor or another.

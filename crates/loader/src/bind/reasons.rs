@@ -21,13 +21,14 @@ impl SearchedReason {
             SearchedReason::Incomplete => {
                 Some("another library is missing: LD_LIBRARY_PATH will decide")
             }
+            SearchedReason::Unnamed => Some("no DT_SONAME of that name: bound, it has none"),
             SearchedReason::Environment => {
                 Some("the environment of this start decides (LD_LIBRARY_PATH, LD_PRELOAD)")
             }
             SearchedReason::Dollar => Some("found in a directory with a $ in its name"),
             SearchedReason::Outside => Some("not in the image"),
-            SearchedReason::Unknown => Some("found by the system, in no program that is known"),
             SearchedReason::AskedBefore => Some(ASKED_BEFORE),
+            SearchedReason::Unknown => Some("found by the system, in no program that is known"),
         }
     }
 }
