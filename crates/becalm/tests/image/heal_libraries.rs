@@ -197,6 +197,9 @@ fn what_is_found_through_origin_is_named_by_origin_and_moves_with_the_image() {
     let app = extracted(directory.path());
     let said = readelf(&app);
     assert!(said.contains("[$ORIGIN/../z/libz.so]"), "{said}");
+    let outside = answer["outside"].as_array().unwrap();
+    let by_origin = |it: &&Value| it["what"].to_string().contains("ORIGIN");
+    assert_eq!(outside.iter().find(by_origin), None, "what is named by $ORIGIN is in the image");
     // Elsewhere, and where it was made of is gone.
     fs::rename(directory.path().join("env"), directory.path().join("gone")).unwrap();
     assert!(Command::new(app).status().unwrap().success());

@@ -5,6 +5,7 @@
 mod build;
 mod extract;
 mod heal;
+mod heal_asked_before;
 mod heal_libraries;
 mod heal_search_path;
 mod inspect;

@@ -1,9 +1,10 @@
 //! The interpreter and the libraries that an ELF file names (elf(5)): 64-bit, little-endian.
 
 use std::collections::HashSet;
+use std::path::PathBuf;
 
 use image_format::squash::SquashReadError;
-use image_format::tree::FileNodeId;
+use image_format::tree::{FileNodeId, PathTarget, clean};
 
 use super::{OutsideSurvey, Reference, path};
 
@@ -57,11 +58,23 @@ impl OutsideSurvey<'_> {
         for name in elf.needed()? {
             if name.starts_with(b"/") {
                 self.point_to(Reference::Library, path(&name), id);
+            } else if let Some(beside) = self.beside(&name, id) {
+                // Where it is not packed, what is missing is the name that the file says.
+                if !matches!(self.tree.find(&clean(&beside)), PathTarget::Inside(_)) {
+                    self.add(Reference::Library, path(&name), id);
+                }
             } else if !names.contains(&name[..]) {
                 self.add(Reference::Library, path(&name), id);
             }
         }
         Ok(())
+    }
+
+    /// The path of a library that is named from where the file lies.
+    fn beside(&self, name: &[u8], id: FileNodeId) -> Option<PathBuf> {
+        let from = |token: &&[u8]| name.strip_prefix(*token).filter(|it| it.starts_with(b"/"));
+        let below = [&b"$ORIGIN"[..], b"${ORIGIN}"].iter().find_map(from)?;
+        Some(self.tree.place(id).parent()?.join(path(&below[1..])))
     }
 }
 

@@ -9,6 +9,7 @@ use rayon::prelude::*;
 use super::collect::{Collected, collect};
 use super::compare::{Compared, compare};
 use super::farm::root_of;
+use super::known_by::NameLoss;
 use super::lessons::Lessons;
 use super::outcome::finish;
 use super::packed::PackedPaths;
@@ -52,8 +53,17 @@ pub(super) fn plan(
     let today = Today::of(&resolver, &eligible, &mut lessons.left_out, progress);
     let variants = &Variants::new(world);
     let (absolute, others_load) = (options.absolute, options.others_load);
-    let packed = PackedPaths(&options.packed);
-    let rules = PinRules { files: &files, leave: &leave, variants, absolute, others_load, packed };
+    let packed = &PackedPaths::new(&options.packed);
+    let name_loss = &NameLoss::of(options, &today.programs, &today.alone);
+    let rules = PinRules {
+        files: &files,
+        leave: &leave,
+        variants,
+        absolute,
+        others_load,
+        packed,
+        name_loss,
+    };
     let pins = decide(&rules, &today.programs, &today.alone, &today.own);
     let candidates = today.searching(&files, &eligible.changeable);
     let fixed = today.searching(&files, &eligible.fixed).into_iter();
@@ -71,6 +81,7 @@ pub(super) fn plan(
         alone: &today.alone,
         pins: &pins,
         options,
+        packed,
         named: paths,
         dlopens: &dlopens(today.in_use(&candidates)),
         candidates: &candidates,

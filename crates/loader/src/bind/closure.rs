@@ -41,7 +41,8 @@ pub(super) fn request(
     let name = |member: &LoaderRunObject| -> Vec<u8> {
         let stays = member.found == ResolvedBy::Loader
             || leave.pattern(&member.asked_as).is_some()
-            || depends_on_processor(known, member);
+            || depends_on_processor(known, member)
+            || !is_path(&member.asked_as) && !is_called(member);
         match known.pins.names.get(&member.id).filter(|_| !stays) {
             Some(path) => path.as_os_str().as_bytes().to_vec(),
             None => member.asked_as.as_bytes().to_vec(),
@@ -72,6 +73,15 @@ pub(super) fn request(
     let names = vec![path.into_os_string().into_vec()];
     let search = known.search(number, caution, &mut wanted.farms);
     EditRequest { needed: NeededEdit::List { names, providers }, search }
+}
+
+fn is_path(name: &OsStr) -> bool {
+    name.as_bytes().contains(&b'/')
+}
+
+/// Whether a library that a path names is still found by the name that it was asked for by.
+fn is_called(member: &LoaderRunObject) -> bool {
+    member.object.soname.as_deref() == Some(&member.asked_as)
 }
 
 /// Whether another node may find another file by that name.

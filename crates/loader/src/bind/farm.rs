@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use super::bars::{Bars, LOADED, USED};
 use super::collect::OWN_DIRECTORY;
 use super::places::depends_on_place;
+use super::way::{Way, way};
 use crate::World;
 use crate::object::is_library_name;
 
@@ -146,11 +147,17 @@ impl Farms {
         let known = self.offers.entry(directory.to_owned()).or_insert_with(|| Offer::of(directory));
         match known {
             Offer::These(names) => Some(names),
-            // A prefix of this very tree that has no such directory will not get one.
-            Offer::Absent if directory.starts_with(root) => Some(const { &Vec::new() }),
+            // A prefix of this very tree that has no such directory will not get one, unless a link
+            // leads elsewhere.
+            Offer::Absent if is_absent_in(root, directory) => Some(const { &Vec::new() }),
             Offer::Absent | Offer::Unsuited => None,
         }
     }
+}
+
+/// Whether nothing but the tree itself says that a directory is not there.
+fn is_absent_in(root: &Path, directory: &Path) -> bool {
+    directory.starts_with(root) && way(directory, &[root.to_owned()]) == Way::Absent
 }
 
 /// What a directory of a list offers.

@@ -14,11 +14,13 @@
 //! | `places` | files that find others from where they lie |
 //! | `through` | which kind of directory a list leads through |
 //! | `names` | the one path by which each file is known |
+//! | `known_by` | whether a bound library is still found by its name |
 //! | `pins` | which file each DT_NEEDED shall name |
 //! | `reasons` | why names are left to the search, in words |
 //! | `farm` | directories of links that stand for long lists |
 //! | `packed` | files that are bound while they are packed into an image |
 //! | `union` | the links that stand for all farmed files' lists |
+//! | `way` | where a path leads, link by link |
 //! | `wanted` | the edits that each mode asks for |
 //! | `closure` | the mode that edits the program only |
 //! | `dlopen` | which files may open libraries by name |
@@ -39,6 +41,7 @@ mod collect;
 mod compare;
 mod dlopen;
 mod farm;
+mod known_by;
 mod leave;
 mod lessons;
 mod names;
@@ -59,13 +62,14 @@ mod trust;
 mod union;
 mod variants;
 mod wanted;
+mod way;
 
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 
 pub use leave::{Leave, UnboundFile};
-pub use reasons::INHERITED;
+pub use reasons::{ASKED_BEFORE, INHERITED};
 pub use remedy::Counts;
 pub use steered::StartEnvironment;
 pub use stores::{Manager, PackageStore, store_of};

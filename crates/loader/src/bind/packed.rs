@@ -4,6 +4,7 @@
 //! found stays absolute: symbolic links from elsewhere lead to a library, and `$ORIGIN` would then be
 //! another directory. What a list of `$ORIGIN`s found is named by `$ORIGIN`, and moves as before.
 
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -12,6 +13,7 @@ use super::pins::{Pin, SearchedReason};
 use super::resolve::{LoaderRun, ResolvedBy};
 use super::through::Through;
 use super::wanted::{BindFacts, list};
+use super::way::Ways;
 use crate::FileId;
 
 /// Through a list of fewer `$ORIGIN` directories a plain name is found as fast, and the loader knows
@@ -19,23 +21,28 @@ use crate::FileId;
 const WORTH_NAMING: usize = 3;
 
 /// The paths that are packed; none where files are bound in place.
-#[derive(Clone, Copy)]
-pub(super) struct PackedPaths<'a>(pub &'a [PathBuf]);
+#[derive(Debug)]
+pub(super) struct PackedPaths<'a>(Ways<'a>);
 
-impl PackedPaths<'_> {
-    pub fn is_image(self) -> bool {
-        !self.0.is_empty()
+impl<'a> PackedPaths<'a> {
+    pub fn new(packed: &'a [PathBuf]) -> PackedPaths<'a> {
+        PackedPaths(Ways::new(packed))
     }
 
-    pub fn hold(self, path: &Path) -> bool {
-        self.0.iter().any(|packed| path.starts_with(packed))
+    pub fn is_image(&self) -> bool {
+        !self.0.within().is_empty()
+    }
+
+    pub fn hold(&self, path: &Path) -> bool {
+        self.0.within().iter().any(|packed| path.starts_with(packed))
     }
 
     /// Why a name is not bound in an image: what serves it in a start is not in the image, or comes
     /// after directories that are not, where another may be tomorrow.
     pub fn refuses(
-        self,
+        &self,
         file: &ElfFileNames,
+        name: &OsStr,
         to: Option<FileId>,
         found: ResolvedBy,
         run: &LoaderRun,
@@ -56,67 +63,56 @@ impl PackedPaths<'_> {
             return Some(SearchedReason::Outside);
         }
         match through {
-            Through::Plain if self.lead_to(file, &target.path) => None,
-            Through::Plain => Some(SearchedReason::Outside),
-            Through::Origin if !run.is_musl && self.is_worth_naming(file) => None,
-            _ => Some(SearchedReason::Relocatable),
+            Through::Plain => {}
+            Through::Origin if !run.is_musl && is_worth_naming(file) => {}
+            _ => return Some(SearchedReason::Relocatable),
         }
+        let is_led = self.0.lead_to(&directories(file, &run.members[of].path), name, &target.path);
+        (!is_led).then_some(SearchedReason::AskedBefore)
     }
 
-    /// Whether the list of a file has nothing but packed directories up to the one that a library is
-    /// in, which is packed too.
-    fn lead_to(self, file: &ElfFileNames, library: &Path) -> bool {
-        let Some(directory) = library.parent() else { return false };
-        let directories = directories(file);
-        let Some(at) = directories.iter().position(|it| it.as_path() == directory) else {
-            return false;
-        };
-        directories[..=at].iter().all(|it| self.hold(it))
-    }
-
-    fn is_worth_naming(self, file: &ElfFileNames) -> bool {
-        let directories = directories(file);
-        let origin = |path: &PathBuf| {
-            let text = path.as_os_str().as_bytes();
-            text.starts_with(b"$ORIGIN") || text.starts_with(b"${ORIGIN}")
-        };
-        // One that leaves the image is one more place where a library may be tomorrow.
-        let directory = file.path().parent().unwrap_or(Path::new("/"));
-        let is_held = |path: &PathBuf| {
-            let rest: PathBuf = path.components().skip(1).collect();
-            self.hold(&normal(&directory.join(rest)))
-        };
-        directories.len() >= WORTH_NAMING
-            && directories.iter().all(|path| origin(path) && is_held(path))
+    /// Whether a list has directories that are not packed, or one whose place only a start tells.
+    fn leave(&self, file: &ElfFileNames) -> bool {
+        let Some((list, _)) = list(file) else { return false };
+        list.as_bytes().contains(&b'$')
+            || !directories(file, file.path()).iter().all(|directory| self.0.holds(directory))
     }
 }
 
-/// The directories of a file's list.
-fn directories(file: &ElfFileNames) -> Vec<PathBuf> {
+/// Whether a list has nothing but `$ORIGIN`s, and more of them than are found as fast.
+fn is_worth_naming(file: &ElfFileNames) -> bool {
+    let Some((list, _)) = list(file) else { return false };
+    let list = list.as_bytes();
+    list.split(|byte| *byte == b':').count() >= WORTH_NAMING
+        && list.split(|byte| *byte == b':').all(|part| from_origin(part).is_some())
+}
+
+/// What follows `$ORIGIN` in a directory of a list.
+fn from_origin(directory: &[u8]) -> Option<&[u8]> {
+    let rest = [&b"$ORIGIN"[..], b"${ORIGIN}"].iter().find_map(|it| directory.strip_prefix(*it))?;
+    (rest.is_empty() || rest.starts_with(b"/") && !rest.contains(&b'$')).then_some(rest)
+}
+
+/// The directories of a file's list, where it is opened by this path; one with no name for what only
+/// a start tells.
+fn directories(file: &ElfFileNames, path: &Path) -> Vec<PathBuf> {
     let Some((list, _)) = list(file) else { return Vec::new() };
     let parts = list.as_bytes().split(|byte| *byte == b':');
-    // Without slashes at the end, or twice.
-    let whole = |part: &[u8]| Path::new(std::ffi::OsStr::from_bytes(part)).components().collect();
+    let origin = path.parent().unwrap_or(Path::new("/"));
+    let whole = |part: &[u8]| match from_origin(part) {
+        Some(rest) => {
+            let rest: PathBuf = Path::new(OsStr::from_bytes(rest)).components().skip(1).collect();
+            origin.join(rest)
+        }
+        // The loader puts something else there.
+        None if part.contains(&b'$') => PathBuf::new(),
+        // Without slashes at the end, or twice.
+        None => Path::new(OsStr::from_bytes(part)).components().collect(),
+    };
     parts.map(whole).collect()
 }
 
-/// A path without `..`, as its text says.
-fn normal(path: &Path) -> PathBuf {
-    let mut normal = PathBuf::new();
-    for part in path.components() {
-        match part {
-            std::path::Component::ParentDir => drop(normal.pop()),
-            part => normal.push(part),
-        }
-    }
-    normal
-}
-
 impl BindFacts<'_> {
-    pub fn packed(&self) -> PackedPaths<'_> {
-        PackedPaths(&self.options.packed)
-    }
-
     /// How a need is named that a list of `$ORIGIN`s leads to: as that list names it.
     pub fn beside(&self, number: usize, entry: usize) -> Option<Vec<u8>> {
         let id = self.files[number].id;
@@ -137,7 +133,7 @@ impl BindFacts<'_> {
     /// or the system's, which no packed directory has.
     pub fn leads_by_list(&self, number: usize) -> bool {
         let file = &self.files[number];
-        if !directories(file).iter().all(|directory| self.packed().hold(directory)) {
+        if self.packed.leave(file) {
             return true;
         }
         let is_by_system = |entry: usize| {

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 
 use super::bars::Closed;
 use super::collect::{ElfFileNames, numbers};
+use super::known_by::NameLoss;
 use super::names::names;
 use super::own::OwnLists;
 use super::packed::PackedPaths;
@@ -74,18 +75,24 @@ pub(super) enum SearchedReason {
     Processor,
     /// Another name is missing there, so that the start relies on LD_LIBRARY_PATH.
     Incomplete,
+    /// Once a path names it, nobody else in the process finds it by its name: it has no DT_SONAME of
+    /// that name, or the loader is musl's and something opens libraries by name.
+    Unnamed,
     /// A variable of a start leads to it: the next user's start leads elsewhere.
     Environment,
     /// The directory's name has a `$`, which not every loader takes as it is written.
     Dollar,
-    /// It, or a directory that is asked before, is not in the image that the file is packed into.
+    /// It is not in the image that the file is packed into.
     Outside,
+    /// A directory or link that is asked before it leads out of the image, or nowhere today.
+    AskedBefore,
     /// The library is in no known start, and only the machine's own directories have it.
     Unknown,
 }
 
 /// How to decide.
 pub(super) struct PinRules<'a> {
+    pub name_loss: &'a NameLoss,
     pub files: &'a [ElfFileNames],
     pub leave: &'a Leave,
     pub variants: &'a Variants<'a>,
@@ -93,7 +100,7 @@ pub(super) struct PinRules<'a> {
     pub absolute: bool,
     /// Whether programs that are not known load the same libraries.
     pub others_load: bool,
-    pub packed: PackedPaths<'a>,
+    pub packed: &'a PackedPaths<'a>,
 }
 
 /// One start's say on one entry.
@@ -248,7 +255,7 @@ fn by_programs(
             });
             return Pin::Open(SearchedReason::Conflict);
         }
-        if let Some(open) = unsafe_to_pin(rules, file, votes, programs) {
+        if let Some(open) = unsafe_to_pin(rules, (file, name), votes, programs) {
             return Pin::Open(open);
         }
         // What the library would find in a start that is not known here.
@@ -294,7 +301,7 @@ fn by_itself(
         let Some(Vote { to: Some(to), found, .. }) = votes.first() else {
             return Pin::Open(SearchedReason::Missing);
         };
-        if let Some(open) = unsafe_to_pin(rules, file, votes, alone) {
+        if let Some(open) = unsafe_to_pin(rules, (file, name), votes, alone) {
             return Pin::Open(open);
         }
         let others = winners.get(name).is_some_and(|ids| ids.iter().any(|id| id != to));
@@ -326,7 +333,7 @@ fn is_steered(votes: &[Vote], runs: &[LoaderRun]) -> bool {
 
 fn unsafe_to_pin(
     rules: &PinRules<'_>,
-    file: &ElfFileNames,
+    (file, name): (&ElfFileNames, &OsStr),
     votes: &[Vote],
     runs: &[LoaderRun],
 ) -> Option<SearchedReason> {
@@ -344,8 +351,11 @@ fn unsafe_to_pin(
     if by(Through::Linked) {
         return Some(SearchedReason::Linked);
     }
+    if votes.iter().any(|vote| loses_name(rules, file, name, vote, runs)) {
+        return Some(SearchedReason::Unnamed);
+    }
     if rules.packed.is_image() {
-        let refuses = |it: &Vote| rules.packed.refuses(file, it.to, it.found, &runs[it.run]);
+        let refuses = |it: &Vote| rules.packed.refuses(file, name, it.to, it.found, &runs[it.run]);
         if let Some(refused) = votes.iter().find_map(refuses) {
             return Some(refused);
         }
@@ -360,6 +370,18 @@ fn unsafe_to_pin(
     let by_list = |vote: &Vote| matches!(vote.found, ResolvedBy::ByList { .. });
     let relies = |vote: &Vote| !runs[vote.run].missing.is_empty() && !by_list(vote);
     votes.iter().any(relies).then_some(SearchedReason::Incomplete)
+}
+
+fn loses_name(
+    rules: &PinRules<'_>,
+    file: &ElfFileNames,
+    name: &OsStr,
+    vote: &Vote,
+    runs: &[LoaderRun],
+) -> bool {
+    let run = &runs[vote.run];
+    let target = run.members.iter().find(|member| Some(member.id) == vote.to);
+    target.is_some_and(|it| rules.name_loss.concerns(file.id, name, &it.object, run.is_musl))
 }
 
 /// Whether there are variants of a file for some hardware, of this processor or another.

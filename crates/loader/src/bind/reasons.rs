@@ -21,11 +21,13 @@ impl SearchedReason {
             SearchedReason::Incomplete => {
                 Some("another library is missing: LD_LIBRARY_PATH will decide")
             }
+            SearchedReason::Unnamed => Some("no DT_SONAME of that name: bound, it has none"),
             SearchedReason::Environment => {
                 Some("the environment of this start decides (LD_LIBRARY_PATH, LD_PRELOAD)")
             }
             SearchedReason::Dollar => Some("found in a directory with a $ in its name"),
             SearchedReason::Outside => Some("not in the image"),
+            SearchedReason::AskedBefore => Some(ASKED_BEFORE),
             SearchedReason::Unknown => Some("found by the system, in no program that is known"),
         }
     }
@@ -34,3 +36,6 @@ impl SearchedReason {
 /// Why a name stays that a library finds by a program's list alone ([`super::BindOptions::others_load`]).
 pub const INHERITED: &str = "the program's list leads to it, not the library's own: another \
                              program's may lead elsewhere";
+
+/// Why a name stays in an image ([`super::BindOptions::packed`]) though its library is packed.
+pub const ASKED_BEFORE: &str = "what is asked before it leads out of the image";

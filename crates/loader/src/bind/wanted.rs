@@ -9,6 +9,7 @@ use rayon::prelude::*;
 
 use super::collect::{ElfFileNames, OWN_DIRECTORY};
 use super::farm::{Farms, root_of};
+use super::packed::PackedPaths;
 use super::pins::{Pin, Pins, needed};
 use super::places::{RELOCATABLE, list_depends_on_place};
 use super::resolve::{LoaderRun, ResolvedBy};
@@ -28,6 +29,8 @@ pub(super) struct BindFacts<'a> {
     pub alone: &'a [LoaderRun],
     pub pins: &'a Pins,
     pub options: &'a BindOptions,
+    /// The paths that are packed, where files are bound in an image.
+    pub packed: &'a PackedPaths<'a>,
     /// The paths that the user named.
     pub named: &'a [PathBuf],
     /// Objects that call dlopen, or need one that does.
@@ -135,7 +138,7 @@ fn sorted(numbers: &HashSet<usize>) -> Vec<usize> {
 impl BindFacts<'_> {
     pub fn mode_of(&self, number: usize) -> BindMode {
         let usual = if self.musl.contains(&number) { BindMode::Farm } else { BindMode::Needed };
-        let usual = if self.packed().is_image() { BindMode::Needed } else { usual };
+        let usual = if self.packed.is_image() { BindMode::Needed } else { usual };
         self.options.mode.unwrap_or(usual)
     }
 
@@ -148,13 +151,13 @@ impl BindFacts<'_> {
         let pins = self.pins.by_file.get(&number).map_or(&[][..], Vec::as_slice);
         let path = |(entry, pin): (usize, &Pin)| match pin {
             Pin::To(id) => {
-                if self.packed().is_image()
+                if self.packed.is_image()
                     && let Some(beside) = self.beside(number, entry)
                 {
                     return Some((entry, beside));
                 }
                 let path = self.pins.names.get(id)?;
-                if self.packed().is_image() && !self.packed().hold(path) {
+                if self.packed.is_image() && !self.packed.hold(path) {
                     return None;
                 }
                 Some((entry, path.as_os_str().as_bytes().to_vec()))
@@ -228,7 +231,7 @@ impl BindFacts<'_> {
         if keeps || list.is_empty() {
             return SearchPathEdit::Keep;
         }
-        let has_open = match self.packed().is_image() {
+        let has_open = match self.packed.is_image() {
             true => self.leads_by_list(number),
             false => self.has_open(number),
         };
@@ -239,7 +242,7 @@ impl BindFacts<'_> {
         if !relied_on {
             return SearchPathEdit::Remove;
         }
-        if self.packed().is_image() {
+        if self.packed.is_image() {
             return SearchPathEdit::Keep;
         }
         if self.options.keep_rpath == KeepRpath::None {

@@ -12,7 +12,7 @@ use image::squash::{
 };
 use image_format::tree::ContentPatch;
 use loader::Disk;
-use loader::bind::{self, BindChange, BindOptions, Binding, StartEnvironment};
+use loader::bind::{self, BindChange, BindOptions, Binding, NameLeft, StartEnvironment};
 
 /// How these files are bound, where these paths are packed. `ran` are files that the image's traced
 /// command opened: its programs have this process's environment.
@@ -56,8 +56,21 @@ fn bindings(binding: Binding) -> LibraryBindings {
     let left = |file: bind::UnboundFile| UnhealedFile { path: file.path, why: file.reason };
     // What has nothing to search is no file that could not be bound.
     let has_list = |file: &bind::UnboundFile| is_searched(&file.path);
-    let as_it_was = binding.left_out.into_iter().filter(has_list).map(left).collect();
+    let left_out = binding.left_out.into_iter().filter(has_list).map(left);
+    let as_it_was = left_out.chain(asked_before(&binding.names_left)).collect();
     LibraryBindings { bound: binding.changes.into_iter().map(bound).collect(), as_it_was, search }
+}
+
+/// Files with names that stay, though the libraries are packed: each once.
+fn asked_before(names: &[NameLeft]) -> Vec<UnhealedFile> {
+    let mut files: Vec<UnhealedFile> = Vec::new();
+    for left in names.iter().filter(|left| left.reason == bind::ASKED_BEFORE) {
+        if files.last().is_none_or(|last| last.path != left.file) {
+            let why = format!("{} stays a name: {}", left.name.display(), left.reason);
+            files.push(UnhealedFile { path: left.file.clone(), why });
+        }
+    }
+    files
 }
 
 /// A name that is bound, where LD_LIBRARY_PATH could have led to another library than that.
