@@ -53,7 +53,7 @@ pub enum Holds {
     /// A read-only filesystem.
     Squashfs {
         /// What it says of itself.
-        squashfs: SquashFacts,
+        squashfs: Box<SquashFacts>,
     },
     /// A filesystem of the ext family.
     Ext {
@@ -155,7 +155,7 @@ pub fn inspect(file: &File) -> Result<Inspection, InspectError> {
     let holds = if Sif::is_in(file)? {
         Holds::Sif(sif_facts(file, &Sif::read(file)?))
     } else if begins_as_squashfs(file)? {
-        Holds::Squashfs { squashfs: squash_facts(file, 0, bytes)? }
+        Holds::Squashfs { squashfs: Box::new(squash_facts(file, 0, bytes)?) }
     } else if let Some(facts) = ext3::Ext3Facts::read(file)? {
         Holds::Ext { ext: ext_facts(&facts) }
     } else {

@@ -121,7 +121,7 @@ fn a_file_that_is_closed_by_now_is_not_given_and_said_to_be_closed() {
         fs::write(env.join("data/secret"), "secret").unwrap();
     });
     let file = Path::new(&env.directory).join("data/secret");
-    fs::set_permissions(&file, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o000)).unwrap();
     let ran = run(&mut env.sh(As::User, &[], "cd \"$0/data\" && ls -l && cat secret"));
     assert!(ran.out().contains("---------- "), "{}", ran.out());
     assert!(ran.err().contains("Permission denied"), "{}", ran.err());
