@@ -46,9 +46,14 @@ pub(crate) struct RpcSequence {
     /// Computing after the last, in nanoseconds.
     pub(crate) rest: f64,
     pub(crate) summary: RpcSummary,
-    /// Of each metadata server: RPCs once a node, and of every rank. One alone needs no list.
-    pub(crate) on_servers: Vec<(u64, u64)>,
+    /// Of each metadata server, in one placement of directories after the other: RPCs once a node, and of
+    /// every rank. One alone needs no list.
+    on_servers: Vec<(u64, u64)>,
 }
+
+/// In so many ways directories are placed on servers. One alone can have more on the busiest of three
+/// than another on the busiest of two.
+const PLACEMENTS: usize = 63;
 
 impl RpcSequence {
     /// The RPCs where a node caches what the profile says. `pace` is how many times longer than
@@ -81,16 +86,20 @@ impl RpcSequence {
         if warm { replay(false) } else { first }
     }
 
-    /// The part of all RPCs of a job that the busiest metadata server has.
+    /// The part of all RPCs of a job that the busiest metadata server has: the median of the placements.
     pub(crate) fn busiest(&self, job: JobSize) -> f64 {
         let (nodes, ranks) = (job.nodes() as f64, job.ranks as f64);
-        let work = self
-            .on_servers
-            .iter()
-            .map(|(cached, own)| *cached as f64 * nodes + *own as f64 * ranks);
-        let (all, most) =
-            work.fold((0.0, 0.0), |(all, most): (f64, f64), one| (all + one, most.max(one)));
-        if all > 0.0 { most / all } else { 1.0 }
+        let servers = (self.on_servers.len() / PLACEMENTS).max(1);
+        let part = |placed: &[(u64, u64)]| {
+            let work =
+                placed.iter().map(|(cached, own)| *cached as f64 * nodes + *own as f64 * ranks);
+            let (all, most) =
+                work.fold((0.0, 0.0), |(all, most): (f64, f64), one| (all + one, most.max(one)));
+            if all > 0.0 { most / all } else { 1.0 }
+        };
+        let mut parts: Vec<f64> = self.on_servers.chunks(servers).map(part).collect();
+        parts.sort_unstable_by(f64::total_cmp);
+        parts.get(parts.len() / 2).copied().unwrap_or(1.0)
     }
 
     fn replay(
@@ -104,7 +113,7 @@ impl RpcSequence {
         let list = Stretches::with_room(start.steps.len());
         let rest = start.rest.0 as f64;
         let mut sequence = RpcSequence { list, rest, ..RpcSequence::default() };
-        sequence.on_servers = vec![(0, 0); if servers > 1 { servers } else { 0 }];
+        sequence.on_servers = vec![(0, 0); if servers > 1 { servers * PLACEMENTS } else { 0 }];
         let mut think = 0.0;
         let (mut ahead, mut touched) = (Readahead::new(window), 0);
         for step in start.steps.iter(start.recording) {
@@ -116,9 +125,12 @@ impl RpcSequence {
                 sequence.summary.add(rpc.kind, rpc.enoent, rpc.cached);
                 let (cached, own) = if rpc.cached { (1, 0) } else { (0, 1) };
                 if servers > 1 {
-                    let of = &mut sequence.on_servers[server_of(&rpc, servers)];
-                    of.0 += u64::from(cached);
-                    of.1 += u64::from(own);
+                    let directory = hash_of_directory(&rpc);
+                    for (number, placed) in sequence.on_servers.chunks_mut(servers).enumerate() {
+                        let of = &mut placed[server_of(directory, number, servers)];
+                        of.0 += u64::from(cached);
+                        of.1 += u64::from(own);
+                    }
                 }
                 let disk = server.read_for_rpc(&rpc).0 as f64;
                 let beside = if rpc.cached && step.is_at_once { 1.0 - AT_ONCE } else { 0.0 };
@@ -170,12 +182,21 @@ impl RpcSequence {
     }
 }
 
-/// Which metadata server has what an RPC is about: that of the directory which the name is in, or of
-/// the directory that is listed. Where directories are, is as good as by chance.
-fn server_of(rpc: &Rpc, servers: usize) -> usize {
+/// A number of the directory that an RPC is about: the one which the name is in, or which is listed.
+fn hash_of_directory(rpc: &Rpc) -> u64 {
     let end = rpc.path.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
     let directory = if rpc.kind == RpcKind::List { rpc.path } else { &rpc.path[..end] };
-    (FxBuildHasher.hash_one(directory) >> 32) as usize % servers
+    FxBuildHasher.hash_one(directory)
+}
+
+/// Which metadata server has a directory in one of the placements. Where directories are, is as good as by
+/// chance, and the same each time.
+fn server_of(directory: u64, placement: usize, servers: usize) -> usize {
+    // The end of SplitMix64: the placements must not be alike, as those of a weaker hash are.
+    let mut mixed = directory ^ (placement as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    ((mixed ^ (mixed >> 31)) >> 32) as usize % servers
 }
 
 impl RpcSummary {

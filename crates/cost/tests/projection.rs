@@ -456,6 +456,24 @@ fn several_metadata_servers_help_where_directories_are_many_and_not_where_there_
 }
 
 #[test]
+fn another_metadata_server_is_hardly_ever_a_loss_though_directories_fall_by_chance() {
+    let server = profile("0", "100us", "open = 'revalidated'");
+    // As few and as uneven as a start's: one placement alone can be worse with three servers than with two.
+    for (directories_of, files) in [(7, 100), (12, 60), (20, 50), (60, 10)] {
+        let recording = directories(directories_of, files);
+        let seconds = |servers| {
+            let server = server.clone().with_metadata_servers(servers);
+            projected(&recording, &server, job(2_000, 100)).job.seconds
+        };
+        let all: Vec<f64> = (1..=8).map(seconds).collect();
+        for (fewer, more) in all.iter().zip(&all[1..]) {
+            assert!(more / fewer < 1.02, "{directories_of}: {all:?}");
+        }
+        assert!(all[2] < all[0] * 0.8, "{directories_of}: {all:?}");
+    }
+}
+
+#[test]
 fn what_is_spread_is_read_once_a_job_and_goes_on_as_often_as_the_nodes_double() {
     let mut header = header();
     let image =

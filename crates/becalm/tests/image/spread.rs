@@ -261,6 +261,20 @@ fn what_is_no_image_and_a_rank_of_many_are_refused_in_one_line() {
         assert!(ran.code() == 1 && ran.err().contains(why), "{}", ran.err());
         assert_eq!(ran.err().lines().count(), 1, "{}", ran.err());
     }
+    // What a layer to write in is, is no image.
+    let overlay = env.scene.at("overlay.img");
+    let made = run(Command::new(BECALM).args(["image", "overlay", "--sparse", &overlay, "64M"]));
+    assert_eq!(made.code(), 0, "{}", made.err());
+    for words in [&["--all", overlay.as_str()][..], &[&overlay], &["--all", "--send", &overlay]] {
+        let ran = env.spread(words);
+        assert_eq!((ran.code(), ran.out().as_str()), (1, ""), "{}", ran.err());
+        assert!(
+            ran.err().contains("is an ext3 filesystem, no squashfs and no SIF"),
+            "{}",
+            ran.err()
+        );
+        assert_eq!(ran.err().lines().count(), 1, "{}", ran.err());
+    }
     let mut rank = Command::new(BECALM);
     rank.args(["image", "spread", &env.image]).env("PMI_RANK", "1").env("PMI_SIZE", "4");
     let ran = run(env.job(&mut rank));

@@ -116,10 +116,10 @@ fn a_negative_dentry_that_is_trusted_for_a_while_is_found_out() {
 #[test]
 fn forever_is_said_only_of_what_was_still_cached_after_half_a_minute() {
     let user = each_rehearser().pop().unwrap();
-    let cache = "entries = '30s'\nnegatives = 'forever'\nopen = 'cached'\nlist = 'cached'";
+    let cache = "entries = '25s'\nnegatives = 'forever'\nopen = 'cached'\nlist = 'cached'";
     let (answer, _) = measured(&user, cache, "55");
     let found = ["entries", "negatives"].map(|field| &answer["profile"]["cache"][field]);
-    assert_eq!(found, ["29s", "forever"], "{answer}");
+    assert_eq!(found, ["20s", "forever"], "{answer}");
     let least = ["is_entries_least", "is_negatives_least"].map(|field| &answer[field]);
     assert_eq!(least, [false, false]);
 }

@@ -21,6 +21,12 @@ pub enum HotPartError {
     /// The image cannot be opened, or is none.
     #[error(transparent)]
     Image(#[from] MountError),
+    /// What an overlay has in it is no image.
+    #[error(
+        "{}: is an ext3 filesystem, no squashfs and no SIF: spread the image that it lies over",
+        .0.display()
+    )]
+    Ext3(PathBuf),
     /// Nothing says what a start reads of it.
     #[error(
         "{}: does not say what a start reads of it: build it with a command after `--` \

@@ -6,6 +6,7 @@ use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use image_format::ReadAt;
+use image_format::ext3::Ext3Facts;
 use launch::Unfinished;
 use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
@@ -16,7 +17,7 @@ use super::identity::identity;
 use super::part::{HotFile, HotPart};
 use super::place::{self, HotPlace};
 use super::ranges;
-use crate::mount::plan;
+use crate::mount::plan::{self, OpenedImage};
 
 /// Its owner's alone: an image need not be for everybody.
 const MODE: u32 = 0o600;
@@ -66,8 +67,16 @@ pub fn make(
     most: u64,
 ) -> Result<UnnamedHotPart, HotPartError> {
     // Before anything is opened here: it says no to what would have to be waited for.
-    let layers = plan::layers(image)?.layers;
+    let OpenedImage { layers, is_sif, .. } = plan::layers(image)?;
     let opened = std::fs::File::open(image).map_err(file(image, "open"))?;
+    // An ext3 is shown as if it were a squashfs, and has other places for what it holds.
+    if !is_sif && Ext3Facts::read(&opened).map_err(file(image, "read"))?.is_some() {
+        let mut magic = [0; 4];
+        ReadAt::read_exact_at(&opened, &mut magic, 0).map_err(file(image, "read"))?;
+        if &magic != b"hsqs" {
+            return Err(HotPartError::Ext3(image.to_owned()));
+        }
+    }
     let look = || opened.metadata().map_err(file(image, "look at"));
     let there = look()?;
     for layer in &layers {
