@@ -48,7 +48,7 @@ pub(crate) struct RpcSequence {
     pub(crate) summary: RpcSummary,
     /// Of each metadata server, in one placement of directories after the other: RPCs once a node, and of
     /// every rank. One alone needs no list.
-    on_servers: Vec<(u64, u64)>,
+    pub(crate) on_servers: Vec<(u64, u64)>,
 }
 
 /// In so many ways directories are placed on servers. One alone can have more on the busiest of three
