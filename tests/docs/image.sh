@@ -11,7 +11,7 @@ for part in $(seq 12); do
     needed=$(seq -f "-lpart%.0f" $((part - 1)))
     echo "int part$part(void) { return $part; }" > part.c
     # shellcheck disable=SC2086
-    gcc -shared -fPIC part.c -o "$lib/libpart$part.so" -Wl,--no-as-needed \
+    gcc -shared -fPIC part.c -o "$lib/libpart$part.so" "-Wl,-soname,libpart$part.so,--no-as-needed" \
         "-Wl,--disable-new-dtags,-rpath,$list" $(echo "$list" | tr : '\n' | sed 's/^/-L/') $needed
 done
 rm part.c

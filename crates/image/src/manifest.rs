@@ -29,7 +29,8 @@ pub struct Manifest {
     pub fingerprint: Fingerprint,
     /// What the order of its files comes from; none: they are ordered by path.
     pub trace: Option<String>,
-    /// The command that was traced; none: nobody knows.
+    /// The words by which the traced command is known again: its program, and what follows up to the
+    /// first word that is no option; none: nobody knows.
     #[serde(default)]
     pub command: Vec<String>,
     /// How many files come in that order.

@@ -9,6 +9,8 @@ use image_format::squash::UsedParts;
 use recording::query::data::{self, DataUse, Ranges};
 use recording::{FileRange, Kind, Nanos, PathId, Recording, Touch};
 
+use crate::mount::as_traced::leading;
+
 /// A page fault that finds nothing in memory has so many bytes before it and after it read, too
 /// (mm/filemap.c, `do_sync_mmap_readahead`, of 128 KiB).
 const AROUND_FAULT: u64 = 64 << 10;
@@ -20,7 +22,7 @@ pub struct TracedFiles {
     pub files: Vec<PathBuf>,
     /// Which parts of them; none: nobody knows.
     pub used: Option<UsedParts>,
-    /// The command.
+    /// The words by which the command is known again.
     pub command: Vec<String>,
 }
 
@@ -30,7 +32,7 @@ impl TracedFiles {
         TracedFiles {
             files: opened(recording),
             used: used(recording),
-            command: recording.header.argv.clone(),
+            command: leading(&recording.header.argv).to_vec(),
         }
     }
 }

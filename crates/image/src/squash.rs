@@ -47,7 +47,7 @@ pub struct ImageOptions<'a> {
     pub first: &'a [PathBuf],
     /// Which parts of those are used; none: nobody knows.
     pub used: Option<&'a UsedParts>,
-    /// The command that says so.
+    /// The words by which the command is known again that says so.
     pub command: &'a [String],
     /// What that order comes from, for the image's manifest.
     pub trace: Option<String>,

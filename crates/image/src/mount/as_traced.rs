@@ -5,11 +5,9 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Whether the traced command is in a command line: its program and its words up to the first one
-/// that is no option (the script, the code, the module), in this order, wherever: a launcher may
-/// come before, and further arguments are of one run.
+/// Whether a traced command, by the words that [`leading`] keeps of it, is in a command line: in this
+/// order, wherever, as a launcher may come before.
 pub(super) fn is_as_traced(traced: &[String], command: &[impl AsRef<OsStr>]) -> bool {
-    let traced = leading(traced);
     let command: Vec<&[u8]> = command.iter().map(|word| word.as_ref().as_bytes()).collect();
     let [program, rest @ ..] = traced else { return false };
     let is_it = |words: &[&[u8]]| {
@@ -19,8 +17,10 @@ pub(super) fn is_as_traced(traced: &[String], command: &[impl AsRef<OsStr>]) -> 
     command.windows(traced.len()).any(is_it)
 }
 
-/// The words by which a command is known again.
-fn leading(traced: &[String]) -> &[String] {
+/// The words by which a command is known again: its program, and what follows up to the first word
+/// that is no option (the script, the code, the module). Further arguments are of one run, and may be
+/// nobody else's to know.
+pub(crate) fn leading(traced: &[String]) -> &[String] {
     let own = traced.first().filter(|word| name(word.as_bytes()) == b"env").map_or(0, |_| {
         let is_setting = |word: &&String| word.starts_with('-') || word.contains('=');
         1 + traced[1..].iter().take_while(is_setting).count()
@@ -44,7 +44,7 @@ mod tests {
     fn a_command_is_known_by_its_program_and_the_first_word_that_is_no_option() {
         let is = |traced: &str, command: &str| {
             let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
-            is_as_traced(&words(traced), &words(command))
+            is_as_traced(leading(&words(traced)), &words(command))
         };
         assert!(is("python3 app.py --seed 1", "/usr/bin/python3 app.py --seed 2"));
         assert!(is("python3 app.py", "mpirun -n 4 env A=b python3 app.py"));

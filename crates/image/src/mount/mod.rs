@@ -40,7 +40,7 @@
 //! the same mounts, and one of them has compared what they rely on.
 
 mod ahead;
-mod as_traced;
+pub(crate) mod as_traced;
 pub(crate) mod asked;
 mod beside;
 mod build;
