@@ -3,6 +3,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | `squash` | an image of some paths: squashfs, and what it says of itself |
+//! | `as_traced` | whether a command is the one that an image was traced with |
 //! | `opened` | which files a recorded command opened: they come first |
 //! | `container` | squashfs, texts and overlay put together into a SIF |
 //! | `out` | an image while it is written: a file without its name |
@@ -20,6 +21,7 @@
 //!
 //! The bytes themselves, squashfs, SIF and ext3, are in the crate `image-format`.
 
+mod as_traced;
 pub mod container;
 mod error;
 pub mod extract;

@@ -9,7 +9,7 @@ use image_format::squash::UsedParts;
 use recording::query::data::{self, DataUse, Ranges};
 use recording::{FileRange, Kind, Nanos, PathId, Recording, Touch};
 
-use crate::mount::as_traced::leading;
+use crate::as_traced::leading;
 
 /// A page fault that finds nothing in memory has so many bytes before it and after it read, too
 /// (mm/filemap.c, `do_sync_mmap_readahead`, of 128 KiB).

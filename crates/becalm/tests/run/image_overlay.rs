@@ -199,6 +199,12 @@ fn an_ext3_image_keeps_changes_for_root_and_is_refused_to_others() {
         let refused = env.refused(who, &["--overlay", &format!("{image}:ro")]);
         assert!(refused.contains(&image) && refused.contains("e2fsck -p"), "{refused}");
     }
+    // Mended is 1.
+    assert!([0, 1].contains(&run(Command::new("e2fsck").args(["-p", &image])).code()));
+    for who in ways().into_iter().filter(|who| *who != As::User) {
+        env.said(who, &["--overlay", &format!("{image}:ro")], "ls \"$0\"");
+        env.all_gone();
+    }
 }
 
 #[test]

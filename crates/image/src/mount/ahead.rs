@@ -2,9 +2,11 @@
 //!
 //! A start reads an image one small block after the other; on a shared filesystem each would be a
 //! question, and a wait. So the first block that is asked for of a window has the kernel fetch
-//! all of the window, in requests as large as the filesystem takes. What is fetched stays in the
-//! page cache, for the next holder on this node as well: that is why nothing is kept here, and
-//! nothing is read around the cache (O_DIRECT).
+//! what will be asked for of it, in requests as large as the filesystem takes: what the trace used,
+//! if its command is run, or another one goes the same way; what nobody traced, if most of the
+//! window before was asked for; and all, where it is not known what was used. What is fetched stays
+//! in the page cache, for the next holder on this node as well: that is why nothing is kept here,
+//! and nothing is read around the cache (O_DIRECT).
 
 use std::ffi::c_void;
 use std::fs::File;

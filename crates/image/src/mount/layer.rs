@@ -19,11 +19,11 @@ use image_format::squash::{
 };
 
 use super::ahead::{Ahead, ImageParts};
-use super::as_traced::is_as_traced;
 use super::compare::SourceIdentity;
 use super::error::MountError;
 use super::untraced::{EditedFile, UntracedFiles};
 use crate::Manifest;
+use crate::as_traced::is_as_traced;
 use crate::heal::{BoundSource, JOINED};
 use crate::hot::HotPart;
 

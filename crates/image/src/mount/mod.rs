@@ -23,7 +23,6 @@
 //! | `handshake` | a FUSE session begun, and one gone on with |
 //! | `layer` | a squashfs that is mounted: its file, and what it says of itself |
 //! | `ahead` | reading an image in large pieces |
-//! | `as_traced` | whether a command is the one that an image was traced with |
 //! | `serve` | a squashfs, served through FUSE |
 //! | `build` | the mounts, made by the first rank |
 //! | `root` | the same where the image is a whole root |
@@ -40,7 +39,6 @@
 //! the same mounts, and one of them has compared what they rely on.
 
 mod ahead;
-pub(crate) mod as_traced;
 pub(crate) mod asked;
 mod beside;
 mod build;

@@ -62,10 +62,10 @@ pub(crate) fn check(plan: &MountPlan<'_>) -> Result<(), MountError> {
         let file = image.bound_to(library);
         let there = searched.iter().filter_map(|directory| directory.has(&library.name));
         for found in there {
-            match Finding::of(&found, &file) {
-                Finding::NotTaken => {}
-                Finding::Same => break,
-                Finding::Other => {
+            match FoundLibrary::of(&found, &file) {
+                FoundLibrary::NotTaken => {}
+                FoundLibrary::Same => break,
+                FoundLibrary::Other => {
                     let image = image.file.to_owned();
                     return Err(MountError::Replaced { image, library: found, file });
                 }
@@ -137,13 +137,13 @@ impl<'a> Images<'a> {
 }
 
 /// A directory that is searched.
-struct SearchedDirectory {
+struct LibraryPathDirectory {
     path: PathBuf,
     /// Those of the bound names that it has; none: it may be searched, and not listed.
     names: Option<HashSet<OsString>>,
 }
 
-impl SearchedDirectory {
+impl LibraryPathDirectory {
     fn has(&self, name: &Path) -> Option<PathBuf> {
         let is_there = self.names.as_ref().is_none_or(|names| names.contains(name.as_os_str()));
         is_there.then(|| self.path.join(name))
@@ -151,13 +151,13 @@ impl SearchedDirectory {
 }
 
 /// Adds a directory, after those in it that a loader asks before: it is read once for all names.
-fn add(path: &Path, names: &HashSet<&OsStr>, depth: usize, to: &mut Vec<SearchedDirectory>) {
+fn add(path: &Path, names: &HashSet<&OsStr>, depth: usize, to: &mut Vec<LibraryPathDirectory>) {
     let mut there = HashSet::new();
     let mut before = Vec::new();
     let listed = match fs::read_dir(path) {
         Ok(listed) => listed,
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            return to.push(SearchedDirectory { path: path.to_owned(), names: None });
+            return to.push(LibraryPathDirectory { path: path.to_owned(), names: None });
         }
         Err(_) => return,
     };
@@ -181,12 +181,12 @@ fn add(path: &Path, names: &HashSet<&OsStr>, depth: usize, to: &mut Vec<Searched
         }
     }
     if !there.is_empty() {
-        to.push(SearchedDirectory { path: path.to_owned(), names: Some(there) });
+        to.push(LibraryPathDirectory { path: path.to_owned(), names: Some(there) });
     }
 }
 
 /// What a loader makes of a file of that name.
-enum Finding {
+enum FoundLibrary {
     /// It goes on: the file cannot be opened, or is for another machine.
     NotTaken,
     /// It is what is bound.
@@ -195,22 +195,22 @@ enum Finding {
     Other,
 }
 
-impl Finding {
-    fn of(found: &Path, bound: &Path) -> Finding {
-        let Ok(there) = fs::metadata(found) else { return Finding::NotTaken };
+impl FoundLibrary {
+    fn of(found: &Path, bound: &Path) -> FoundLibrary {
+        let Ok(there) = fs::metadata(found) else { return FoundLibrary::NotTaken };
         let is_same =
             |bound: fs::Metadata| (bound.dev(), bound.ino()) == (there.dev(), there.ino());
         if fs::metadata(bound).is_ok_and(is_same) {
-            return Finding::Same;
+            return FoundLibrary::Same;
         }
         // A pipe would be waited for.
         if !there.is_file() {
-            return Finding::NotTaken;
+            return FoundLibrary::NotTaken;
         }
         match (machine(found), machine(bound)) {
-            (None, _) => Finding::NotTaken,
-            (Some(Some(found)), Some(Some(bound))) if found != bound => Finding::NotTaken,
-            _ => Finding::Other,
+            (None, _) => FoundLibrary::NotTaken,
+            (Some(Some(found)), Some(Some(bound))) if found != bound => FoundLibrary::NotTaken,
+            _ => FoundLibrary::Other,
         }
     }
 }

@@ -87,12 +87,12 @@ fn parts(path: &Path) -> Vec<OsString> {
 #[derive(Debug)]
 pub(super) struct Ways<'a> {
     within: &'a [PathBuf],
-    known: Mutex<HashMap<PathBuf, Arc<ListedDirectory>>>,
+    known: Mutex<HashMap<PathBuf, Arc<WalkedDirectory>>>,
 }
 
 /// A directory of a list.
 #[derive(Debug)]
-struct ListedDirectory {
+struct WalkedDirectory {
     way: Way,
     /// The names in it, sorted.
     names: Vec<OsString>,
@@ -136,7 +136,7 @@ impl<'a> Ways<'a> {
         false
     }
 
-    fn of(&self, listed: &ListedDirectory, real: &Path, name: &OsStr) -> Way {
+    fn of(&self, listed: &WalkedDirectory, real: &Path, name: &OsStr) -> Way {
         match listed.has(name) {
             true => way(&real.join(name), self.within),
             false => Way::Absent,
@@ -164,10 +164,10 @@ impl<'a> Ways<'a> {
         })
     }
 
-    fn listed(&self, directory: &Path) -> Arc<ListedDirectory> {
+    fn listed(&self, directory: &Path) -> Arc<WalkedDirectory> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let listed = known.entry(directory.to_owned());
-        Arc::clone(listed.or_insert_with(|| Arc::new(ListedDirectory::of(directory, self.within))))
+        Arc::clone(listed.or_insert_with(|| Arc::new(WalkedDirectory::of(directory, self.within))))
     }
 }
 
@@ -177,18 +177,18 @@ fn is_library(path: &Path) -> bool {
     crate::object::is_library_name(path.file_name().unwrap_or_default().as_bytes())
 }
 
-impl ListedDirectory {
+impl WalkedDirectory {
     fn has(&self, name: &OsStr) -> bool {
         self.names.binary_search_by(|it| (**it).cmp(name)).is_ok()
     }
 
-    fn of(directory: &Path, within: &[PathBuf]) -> ListedDirectory {
-        let mut listed = ListedDirectory { way: way(directory, within), names: Vec::new() };
+    fn of(directory: &Path, within: &[PathBuf]) -> WalkedDirectory {
+        let mut listed = WalkedDirectory { way: way(directory, within), names: Vec::new() };
         let Way::Within(real) = &listed.way else { return listed };
         let entries = match fs::read_dir(real) {
             Ok(entries) => entries,
             Err(error) if error.kind() == ErrorKind::NotADirectory => return listed,
-            Err(_) => return ListedDirectory { way: Way::Astray, ..listed },
+            Err(_) => return WalkedDirectory { way: Way::Astray, ..listed },
         };
         listed.names = entries.flatten().map(|entry| entry.file_name()).collect();
         listed.names.sort_unstable();

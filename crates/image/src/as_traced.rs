@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// Whether a traced command, by the words that [`leading`] keeps of it, is in a command line: in this
 /// order, wherever, as a launcher may come before.
-pub(super) fn is_as_traced(traced: &[String], command: &[impl AsRef<OsStr>]) -> bool {
+pub(crate) fn is_as_traced(traced: &[String], command: &[impl AsRef<OsStr>]) -> bool {
     let command: Vec<&[u8]> = command.iter().map(|word| word.as_ref().as_bytes()).collect();
     let [program, rest @ ..] = traced else { return false };
     let is_it = |words: &[&[u8]]| {
