@@ -6,6 +6,7 @@
 //! | `tcl` | the part of Tcl that rc files are written in, and no more: nothing is evaluated |
 //! | `site` | which Modules a site has, where, and how it is configured |
 //! | `index` | the names of a modulepath in one file |
+//! | `watched` | whether a tree is still what its index says, told by a process that watches it |
 //! | `avail` | `module avail` without Tcl, the same answer or none |
 //! | `audit` | what `avail`, `load` and `whatis` cost on a tree, and why |
 //! | `cache` | caches that can be trusted: checked, built, kept fresh |
@@ -20,3 +21,4 @@ pub mod site;
 pub mod tcl;
 pub mod tidy;
 pub mod tree;
+pub mod watched;

@@ -8,6 +8,7 @@ mod cache;
 mod hook;
 mod scene;
 mod tidy;
+mod watch;
 
 /// The program under test.
 const BECALM: &str = env!("CARGO_BIN_EXE_becalm");

@@ -1,6 +1,7 @@
 //! What one modulepath holds.
 
 use std::borrow::Cow;
+use std::os::unix::fs::MetadataExt;
 
 use serde::{Deserialize, Serialize};
 
@@ -123,6 +124,18 @@ impl From<&ChangeStamp> for PathState {
             inode: stamp.inode,
             modified: nanos(stamp.modified),
             changed: nanos(stamp.changed),
+        }
+    }
+}
+
+impl From<&std::fs::Metadata> for PathState {
+    fn from(about: &std::fs::Metadata) -> PathState {
+        let nanos = |seconds: i64, nanos: i64| seconds.saturating_mul(1_000_000_000) + nanos;
+        PathState {
+            device: about.dev(),
+            inode: about.ino(),
+            modified: nanos(about.mtime(), about.mtime_nsec()),
+            changed: nanos(about.ctime(), about.ctime_nsec()),
         }
     }
 }

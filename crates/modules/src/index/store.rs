@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::journal::IndexJournal;
-use super::names::IndexNames;
+use super::names::{IndexNames, PathState};
 use super::site::SiteNotes;
 use crate::site::Environment;
 use crate::tree::rights::{Everyone, way_is_open};
@@ -220,6 +220,8 @@ impl IndexStore {
 pub struct TrustedIndex {
     path: PathBuf,
     content: Vec<u8>,
+    /// Which file it is.
+    pub seen: PathState,
     /// How long ago it was written.
     pub age: Duration,
 }
@@ -304,5 +306,6 @@ fn trusted(path: &Path) -> Result<TrustedIndex, StoreError> {
     file.read_exact(&mut content).map_err(failed)?;
     let age = about.modified().ok().and_then(|then| SystemTime::now().duration_since(then).ok());
     // From the future: it is no age to rely on.
-    Ok(TrustedIndex { path: path.to_owned(), content, age: age.unwrap_or(Duration::MAX) })
+    let age = age.unwrap_or(Duration::MAX);
+    Ok(TrustedIndex { path: path.to_owned(), content, seen: PathState::from(&about), age })
 }

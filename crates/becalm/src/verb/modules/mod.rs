@@ -6,6 +6,7 @@ pub mod cache;
 pub mod hook;
 pub mod index;
 pub mod tidy;
+mod watch;
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -37,6 +38,7 @@ enum ModulesVerb {
     Hook(hook::ModulesHookArgs),
     Index(index::ModulesIndexArgs),
     Tidy(tidy::ModulesTidyArgs),
+    Watch(watch::ModulesWatchArgs),
 }
 
 /// Answers `avail`, and what the hook asks, before the command line's whole tree is made, which
@@ -68,5 +70,6 @@ pub fn run(args: &ModulesArgs) -> Result<u8, Failure> {
         ModulesVerb::Hook(args) => hook::run(args),
         ModulesVerb::Index(args) => index::run(args),
         ModulesVerb::Tidy(args) => tidy::run(args),
+        ModulesVerb::Watch(args) => watch::run(args),
     }
 }

@@ -46,7 +46,7 @@ pub struct ModulesIndexArgs {
 pub fn run(args: &ModulesIndexArgs) -> Result<u8, Failure> {
     let indexer = Indexer::new(args.modulecmd.as_deref())?;
     let mut answers = Vec::new();
-    for path in modulepaths(args, &indexer.environment)? {
+    for path in modulepaths(&args.modulepaths, &indexer.environment)? {
         answers.push(indexer.index(path, args.lease));
     }
     indexer.warn_of_closed_directory();
@@ -57,9 +57,9 @@ pub fn run(args: &ModulesIndexArgs) -> Result<u8, Failure> {
 
 /// Makes indexes for one site's Modules.
 pub(super) struct Indexer {
-    environment: Environment,
+    pub(super) environment: Environment,
     site: ModulesSite,
-    store: IndexStore,
+    pub(super) store: IndexStore,
     notes: SiteNotes,
     /// None where none can be kept: then undo knows nothing of the indexes.
     journal: RefCell<Option<IndexJournal>>,
@@ -89,7 +89,7 @@ impl Indexer {
     }
 
     /// What root makes is for everyone: says so where others do not get at it.
-    fn warn_of_closed_directory(&self) {
+    pub(super) fn warn_of_closed_directory(&self) {
         if let Some(directory) = self.store.directory()
             && rustix::process::geteuid().is_root()
             && !self.store.is_for_everyone()
@@ -137,12 +137,12 @@ impl Indexer {
 }
 
 /// Those that are there: Modules passes over others.
-fn modulepaths(
-    args: &ModulesIndexArgs,
+pub(super) fn modulepaths(
+    named: &[PathBuf],
     environment: &Environment,
 ) -> Result<Vec<PathBuf>, Failure> {
-    if !args.modulepaths.is_empty() {
-        return Ok(args.modulepaths.clone());
+    if !named.is_empty() {
+        return Ok(named.to_owned());
     }
     let resolved = match environment.get("MODULEPATH") {
         None => Vec::new(),

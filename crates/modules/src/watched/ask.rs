@@ -1,0 +1,49 @@
+//! What a watcher says of a tree.
+
+use std::path::Path;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::Stat;
+use rustix::net::{
+    AddressFamily, RecvFlags, SocketFlags, SocketType, connect, recv, socket_with, sockopt,
+};
+
+use super::{MAGIC, MOST, WatchedState, address, mount_namespace};
+use crate::index::PathState;
+
+/// What a user that is not in this user namespace is shown as (user_namespaces(7)).
+const UNMAPPED: u32 = 65_534;
+
+/// So long an answer is waited for; one comes in some hundredths of a millisecond.
+const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+
+/// Whether a watcher that can be trusted says, after it has taken in every change until now, that a
+/// modulepath is what this index of it says.
+///
+/// Trusted are root, the user, and the directory's owner, whose files everybody's Modules evaluates.
+pub fn is_watched_as(root: &Path, index: PathState) -> bool {
+    let state = rustix::fs::stat(root).ok().and_then(|top| asked(&top).ok().flatten());
+    // Asked for last: where nobody watches, it need not be known.
+    state.is_some_and(|state| {
+        state.index == index && mount_namespace().is_ok_and(|own| own == state.mounts)
+    })
+}
+
+fn asked(top: &Stat) -> rustix::io::Result<Option<WatchedState>> {
+    // Where a watcher does not keep up with those who ask, it is not waited for.
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+    connect(&socket, &address(top)?)?;
+    let watcher = sockopt::socket_peercred(&socket)?.uid.as_raw();
+    let own = rustix::process::geteuid().as_raw();
+    if watcher == UNMAPPED || ![0, own, top.st_uid].contains(&watcher) {
+        return Ok(None);
+    }
+    if poll(&mut [PollFd::new(&socket, PollFlags::IN)], Some(&PATIENCE))? == 0 {
+        return Ok(None);
+    }
+    let mut answer = [0; MOST];
+    let (length, _) = recv(&socket, &mut answer[..], RecvFlags::DONTWAIT)?;
+    let state = answer[..length].strip_prefix(MAGIC);
+    Ok(state.and_then(|state| postcard::from_bytes(state).ok()))
+}
