@@ -1,0 +1,134 @@
+"""Measures `module` commands as the site's own tool answers them, and as becalm gives its answers again.
+
+Prints one Markdown table a tree: for each tool and question the tool's calls and time, those of becalm
+from memory, and the ratio of times, medians of the ratios within a round; then what the first time costs,
+when becalm follows the tool, and what is asked that cannot be remembered. Answers are compared byte for
+byte on the way. Counts are strace's, of all calls with a file name or a descriptor.
+"""
+
+import argparse
+import os
+import pathlib
+import shlex
+import shutil
+import statistics
+import subprocess
+import tempfile
+
+import paired
+from modules import MAKE, Way, ratio, rounds_of, table
+
+# Files that have just been made are not relied on.
+SETTLE = 2.5
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--becalm", type=pathlib.Path, required=True)
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--large", type=int, default=20000)
+    parser.add_argument("--old", type=pathlib.Path, required=True, help="modulecmd.tcl of 5.2")
+    parser.add_argument("--modules", type=pathlib.Path, required=True, help="where newer tools are")
+    return parser.parse_args()
+
+
+class Forgetful(Way):
+    """A command whose answers are forgotten before each run."""
+
+    def run(self, *before):
+        shutil.rmtree(self.environment["XDG_STATE_HOME"], ignore_errors=True)
+        return super().run(*before)
+
+
+class Tool:
+    def __init__(self, name, script, home, **environment):
+        self.name, self.script = name, script.resolve()
+        self.environment = {"HOME": home, **environment}
+        self.is_lmod = name.startswith("Lmod")
+
+    def ways(self, becalm, tree, state, words, **environment):
+        """The tool; becalm for the first time; becalm again."""
+        more = {**self.environment, **environment}
+        ask = [becalm, "modules", "answer", "--tool", self.script, "bash", *words]
+        return (Way([self.script, "bash", *words], tree, **more),
+                Forgetful(ask, tree, XDG_STATE_HOME=state / "first", **more),
+                Way(ask, tree, XDG_STATE_HOME=state / "again", **more))
+
+    def loaded(self, tree, words):
+        """The variables that a shell has once it has loaded something."""
+        script, _ = Way([self.script, "bash", "load", *words], tree, **self.environment).run()
+        shell = f"{script.decode()}\nenv -0"
+        environment = {"PATH": "/usr/bin:/bin", "MODULEPATH": tree, **self.environment}
+        got = subprocess.run(["bash", "--norc", "-c", shell], env={k: str(v) for k, v in environment.items()},
+                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True).stdout
+        pairs = (entry.split("=", 1) for entry in got.decode().split("\0") if "=" in entry)
+        own = {"PATH", "HOME", "_", "SHLVL", "PWD", "OLDPWD", "MODULEPATH"}
+        return {name: value for name, value in pairs if name not in own and not name.startswith("BASH_FUNC")}
+
+
+def questions(tool, tree, names, home):
+    """Name, words and variables of what a user asks all day."""
+    loaded = tool.loaded(tree, names)
+    Way([tool.script, "bash", "save", "mine"], tree, **tool.environment, **loaded).run()
+    if not tool.is_lmod:
+        yield "the shell's init", ["autoinit"], {}
+    yield f"load of {len(names)}", ["load", *names], {}
+    yield "purge", ["purge"], loaded
+    yield "restore", ["restore", "mine"], {}
+    yield "list", ["list"], loaded
+    yield "avail", ["-t", "avail"], {}
+    yield "whatis", ["whatis"], {}
+    if tool.is_lmod:
+        yield "spider", ["spider"], {}
+
+
+def measure(tools, becalm, tree, names, rounds, state):
+    rows = []
+    for tool in tools:
+        for question, words, environment in questions(tool, tree, names, tool.environment["HOME"]):
+            shutil.rmtree(state, ignore_errors=True)
+            paired.time.sleep(SETTLE)
+            real, first, again = tool.ways(becalm, tree, state, words, **environment)
+            if not real.run() == first.run() == again.run() == again.run():
+                raise SystemExit(f"{tool.name}, {words}: not the tool's answer")
+            why = Way([*again.words[:3], "--why", *again.words[3:]], tree, **{
+                name: value for name, value in again.environment.items() if name not in ("PATH", "MODULEPATH")})
+            done = subprocess.run(why.words, env=why.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            times = rounds_of({"real": real, "first": first, "again": again}, rounds)
+            calls, calls_again = (sum(way.calls()[0].values()) for way in (real, again))
+            middle = lambda name: f"{statistics.median(times[name]):,.1f}"
+            rows.append([tool.name, question, f"{calls:,}", f"{calls_again:,}", middle("real"), middle("again"),
+                         ratio(times["real"], times["again"]), ratio(times["first"], times["real"]),
+                         "yes" if done.returncode == 0 else done.stdout.decode().strip()[:60]])
+    table(["", "asked", "calls", "becalm's", "ms", "becalm's", "times faster", "first time / tool", "remembered"], rows)
+
+
+def main():
+    given = arguments()
+    with tempfile.TemporaryDirectory(prefix="becalm-answers-") as directory:
+        os.chmod(directory, 0o755)
+        directory = pathlib.Path(directory)
+        homes = [directory / f"home{number}" for number in range(4)]
+        [home.mkdir() for home in homes]
+        modules = given.modules
+        tools = [Tool("Modules 5.2", given.old, homes[0]),
+                 Tool("Modules 5.5", modules / "5.5/modulecmd.tcl", homes[1]),
+                 Tool("Modules newest", modules / "newest/modulecmd.tcl", homes[2])]
+        lmod = modules / "lmod-8.7/lmod"
+        if lmod.exists():
+            tools.append(Tool("Lmod 8.7", lmod, homes[3], LMOD_CMD=lmod, SHELL="/bin/bash", USER="you"))
+        made = lambda *words: subprocess.run([MAKE, *map(str, words)], check=True, text=True,
+                                             stdout=subprocess.PIPE).stdout.strip()
+        cookbook = made("plain", directory / "cookbook")
+        print("## The cookbook's tree\n")
+        ten = [f"app{letter}/3.0" for letter in "abcdef"] + [f"lib{letter}/2.0" for letter in "abcd"]
+        measure(tools, given.becalm.resolve(), cookbook, ten, given.rounds, directory / "state")
+        large = made("scale", given.large, directory / "large")
+        print(f"## {given.large:,} modulefiles\n")
+        ten = [f"name{number:05}/1.3" for number in range(10)]
+        measure(tools, given.becalm.resolve(), large, ten, given.rounds, directory / "state")
+        print(f"Medians of {given.rounds} rounds (quartiles in brackets), {paired.machine()}.")
+
+
+if __name__ == "__main__":
+    main()
