@@ -26,6 +26,7 @@ import paired
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 SCI = "import numpy, scipy, pandas, matplotlib.pyplot, sklearn"
 RANKS = 8
+JOBS = 30
 # A user namespace in which none can be made and nothing mounted.
 NOWHERE = ["unshare", "-U", "-c", "--keep-caps", "sh", "-c",
            "echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv --ambient-caps=-all "
@@ -157,6 +158,13 @@ def at_once(words):
     return ["sh", "-c", f"for rank in $(seq {RANKS}); do {one} & done; wait"]
 
 
+def as_jobs(words):
+    """At once, and each a job of its own: with a mount and a holder of its own."""
+    one = shlex.join(str(word) for word in words)
+    rank = "SLURM_JOB_ID=$job SLURM_STEP_ID=0 SLURM_PROCID=0"
+    return ["sh", "-c", f"for job in $(seq {JOBS}); do {rank} {one} & done; wait"]
+
+
 def staged(scene, profile, rounds):
     """Where nothing can be mounted; one rank after the other, and all at once."""
     image = [*NOWHERE, scene.becalm, "run", "--stage", "--image", scene.image, "--"]
@@ -178,11 +186,18 @@ def staged(scene, profile, rounds):
 
 
 def ranks(scene, profile, rounds):
+    inside = scene.inside
+    true = [*inside()[:-len(scene.first)], "/bin/true"]
     ways = {
         "plain": (scene.first, False), f"plain, {RANKS} ranks": (at_once(scene.first), False),
-        "becalm run": (scene.inside(), True),
-        f"becalm run, {RANKS} ranks": (at_once(scene.inside()), True),
-        f"becalm run, {RANKS} ranks, as root": (at_once(scene.inside()), False),
+        "becalm run --check no": (inside("--check", "no"), True),
+        f"becalm run --check no, {RANKS} ranks": (at_once(inside("--check", "no")), True),
+        "becalm run": (inside(), True),
+        f"becalm run, {RANKS} ranks": (at_once(inside()), True),
+        f"becalm run, {RANKS} ranks, as root": (at_once(inside()), False),
+        f"becalm run --by kernel, {RANKS} ranks, as root": (at_once(inside("--by", "kernel")), False),
+        "becalm run -- /bin/true": (true, True),
+        f"becalm run -- /bin/true, {JOBS} jobs": (as_jobs(true), True),
     }
     counted(ways, profile, rounds, scene, "on one node, 0.5 ms of metadata latency")
 

@@ -17,6 +17,7 @@
 //! | `hot` | what a start reads of an image, brought to every node as a file of its own |
 //! | `manifest` | what an image says of itself, and whether its sources are still the same |
 //! | `outside` | what an image's content refers to, and does not hold |
+//! | `written` | what is looked for in an image that was just written |
 //! | `error` | what can go wrong while an image is made |
 //!
 //! The bytes themselves, squashfs, SIF and ext3, are in the crate `image-format`.
@@ -37,6 +38,7 @@ mod readable;
 mod removed;
 pub mod squash;
 pub mod stage;
+mod written;
 
 pub use error::ImageError;
 pub use inspect::{

@@ -61,6 +61,10 @@ pub struct Manifest {
     /// The inodes of the packed paths, in their order; none: nobody looked.
     #[serde(default)]
     pub inodes: Vec<u64>,
+    /// The inodes of bytecode in it that Python takes without a look at its source (an unchecked hash,
+    /// PEP 552), sorted; null: nobody looked.
+    #[serde(default)]
+    pub unchecked: Option<Vec<u32>>,
     /// What was used from it and lay outside, or the first of that.
     pub outside: Vec<OutsideReference>,
 }

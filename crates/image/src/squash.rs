@@ -1,12 +1,11 @@
 //! An image of some paths: squashfs with what it says of itself behind it.
 
-use std::io;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use image_format::ImageWriter;
-use image_format::squash::{Compression, SquashImage, SquashOptions, SquashSummary, UsedParts};
+use image_format::squash::{Compression, SquashOptions, SquashSummary, UsedParts};
 use image_format::tree::{
     FileNode, FileNodeKind, FileTree, Fingerprint, ImageLayout, OmittedFile, ScanOptions,
 };
@@ -22,6 +21,7 @@ use crate::heal::{Healing, heal};
 pub use crate::out::UnnamedImage;
 use crate::out::{AccessMode, Out, directory_of};
 use crate::readable::first_private;
+use crate::written::WrittenFacts;
 use crate::{ImageError, Manifest, OutsideReference};
 
 /// An image's length is a multiple of this, for loop devices.
@@ -319,7 +319,7 @@ pub(crate) fn write(
     let mut writer = ImageWriter::new(out.file(), out.target(), start);
     let summary = image_format::squash::write(tree, &mut writer, &squash)?;
     (options.progress)(ImageProgress::Surveying);
-    let mut outside = survey(tree, out, start, &summary)?;
+    let WrittenFacts { mut outside, unchecked } = WrittenFacts::of(tree, out, start, &summary)?;
     outside.retain(|one| !is_there(one));
     let manifest = Manifest {
         layout: tree.layout.clone(),
@@ -335,6 +335,7 @@ pub(crate) fn write(
         joined: healing.healed.as_ref().is_some_and(|healed| healed.python_path.is_some()),
         changed_ns: tree.last_change(),
         inodes: tree.inodes(),
+        unchecked: Some(unchecked),
         outside: outside.iter().take(MOST_OUTSIDE).cloned().collect(),
     };
     writer.put(&manifest.encode())?;
@@ -343,19 +344,6 @@ pub(crate) fn write(
     writer.finish()?;
     let built = built(SquashSummary { image_bytes, ..summary }, manifest, outside);
     Ok(PathsImage { healed: healing.healed.clone(), ..built })
-}
-
-/// What lies outside, found in the image that was just written.
-fn survey(
-    tree: &FileTree,
-    out: &Out,
-    start: u64,
-    summary: &SquashSummary,
-) -> Result<Vec<OutsideReference>, ImageError> {
-    let file = out.file().try_clone().map_err(ImageError::at("read", out.target()))?;
-    let written = SquashImage::open_part(file, start, summary.image_bytes)
-        .and_then(|image| crate::outside::survey(tree, &image, &summary.elf));
-    written.map_err(io::Error::other).map_err(ImageError::at("read back", out.target()))
 }
 
 /// Refuses options that cannot be.

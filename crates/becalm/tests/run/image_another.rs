@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use testkit::imaged::{As, Imaged, ways};
 use testkit::live::Ran;
-use testkit::run;
+use testkit::{Live, run};
 
 use crate::BECALM;
 
@@ -124,10 +124,27 @@ fn a_copy_with_the_same_content_is_as_good_as_what_was_packed() {
 /// Compiles a module so that Python never looks at its source again, to where Python looks for it or
 /// elsewhere.
 fn compile_unchecked(module: &str, to: Option<&str>) {
-    let script = "import py_compile as p, sys; p.compile(sys.argv[1], *sys.argv[2:], \
-                  invalidation_mode=p.PycInvalidationMode.UNCHECKED_HASH)";
-    let words = ["-c", script, module].into_iter().chain(to);
+    compile("UNCHECKED_HASH", module, to);
+}
+
+fn compile(mode: &str, module: &str, to: Option<&str>) {
+    let script = "import py_compile as p, sys; p.compile(sys.argv[2], *sys.argv[3:], \
+                  invalidation_mode=p.PycInvalidationMode[sys.argv[1]])";
+    let words = ["-c", script, mode, module].into_iter().chain(to);
     assert_eq!(run(Command::new("python3").args(words)).code(), 0);
+}
+
+/// Modules of which Python has such bytecode when they are packed.
+fn compiled(mode: &str, module: &str, traced: bool) -> Releases {
+    let releases = Releases::new(traced);
+    compile(mode, &releases.apps(module), None);
+    let mut build = Command::new(BECALM);
+    build.args(["image", "build", "-o", &releases.image.image, &releases.apps("env")]);
+    if traced {
+        build.args(["--", "python3", "-B", "-c", "import pk.deep.m"]);
+    }
+    assert_eq!(run(build.env("PYTHONPATH", releases.apps("env"))).code(), 0);
+    releases
 }
 
 /// Another bytecode for a module, while its source stays; written over in place, or as another file.
@@ -158,34 +175,57 @@ fn replace_bytecode(module: &str, in_place: bool) {
 fn bytecode_that_python_takes_unasked_is_the_sources() {
     for (compiled_before, in_place) in [(true, true), (true, false), (false, false)] {
         for name in ["m", "other"] {
-            let releases = Releases::new(true);
-            let module = releases.apps(&format!("env/pk/deep/{name}.py"));
-            if compiled_before {
-                compile_unchecked(&module, None);
-                let mut build = Command::new(BECALM);
-                build.args(["image", "build", "-o", &releases.image.image, &releases.apps("env")]);
-                build.args(["--", "python3", "-B", "-c", "import pk.deep.m"]);
-                assert_eq!(run(build.env("PYTHONPATH", releases.apps("env"))).code(), 0);
-            }
-            replace_bytecode(&module, in_place);
-            let plain = [
-                "python3",
-                "-B",
-                "-c",
-                "import pk.deep.m as m, pk.deep.other as o; print(m.V, o.V)",
-            ];
-            let plain = run(Command::new(plain[0])
-                .args(&plain[1..])
-                .env("PYTHONPATH", releases.apps("env")));
-            assert!(plain.out().contains("one"), "{}", plain.out());
-            for who in ways() {
-                for options in [&[][..], &["--check", "full"], &["--live"]] {
-                    let ran = releases.ran(who, options);
-                    let is_right = ran.out() == plain.out() || ran.err().contains(OLDER);
-                    let what = format!("{compiled_before} {in_place} {name} {who:?} {options:?}");
-                    assert!(is_right, "{what}: {} {}", ran.out(), ran.err());
-                }
-            }
+            let module = format!("env/pk/deep/{name}.py");
+            let releases = match compiled_before {
+                true => compiled("UNCHECKED_HASH", &module, true),
+                false => Releases::new(true),
+            };
+            replace_bytecode(&releases.apps(&module), in_place);
+            let what = format!("{compiled_before} {in_place} {name}");
+            is_never_the_images(&releases, &[&[], &["--check", "full"], &["--live"]], &what);
+        }
+    }
+    // Where nothing is left to be looked at later, and nothing but that it has other bytecode.
+    let module = "env/pk/deep/other.py";
+    for before in ["UNCHECKED_HASH", "TIMESTAMP"] {
+        let releases = compiled(before, module, false);
+        replace_bytecode(&releases.apps(module), false);
+        is_never_the_images(&releases, &[&[], &["--check", "full"], &["--live"]], before);
+    }
+}
+
+/// Of the bytecode `one`, which is not in the image.
+#[track_caller]
+fn is_never_the_images(releases: &Releases, all: &[&[&str]], what: &str) {
+    let script = "import pk.deep.m as m, pk.deep.other as o; print(m.V, o.V)";
+    let mut plain = Command::new("python3");
+    plain.args(["-B", "-c", script]).env("PYTHONPATH", releases.apps("env"));
+    let plain = run(&mut plain);
+    assert!(plain.out().contains("one"), "{}", plain.out());
+    for who in ways() {
+        for options in all {
+            let ran = releases.ran(who, options);
+            let is_right = ran.out() == plain.out() || ran.err().contains(OLDER);
+            assert!(is_right, "{what} {who:?} {options:?}: {} {}", ran.out(), ran.err());
+        }
+    }
+}
+
+#[test]
+fn nor_is_bytecode_of_before_taken_because_a_command_of_before_has_looked_it_up() {
+    for in_place in [true, false] {
+        for who in ways() {
+            let module = "env/pk/deep/other.py";
+            let releases = compiled("UNCHECKED_HASH", module, true);
+            let script = "import pk.deep.other; print('ready', flush=True); input()";
+            let mut first = releases.image.run(who, &[], &["python3", "-B", "-c", script]);
+            first.env("PYTHONPATH", &releases.image.directory).current_dir("/");
+            let mut first = Live::start(&mut first);
+            first.wait_for("ready");
+            replace_bytecode(&releases.apps(module), in_place);
+            is_never_the_images(&releases, &[&[]], &format!("{who:?} {in_place}"));
+            drop(first.end());
+            releases.image.all_gone();
         }
     }
 }

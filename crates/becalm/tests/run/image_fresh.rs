@@ -296,6 +296,28 @@ fn a_live_rank_does_not_join_a_mount_from_before_an_upgrade() {
     }
 }
 
+/// The trace did not open it: it was compared when the first command looked it up, or was not yet.
+#[test]
+fn a_command_after_an_edit_sees_it_though_one_of_before_has_looked_the_file_up() {
+    for who in ways() {
+        for names in [&["known"][..], &["known", "unknown"]] {
+            for (how, change) in [CHANGES[0], ("replaced with all times", replace_with_times)] {
+                let sources = Sources::new(LAYOUTS[2]);
+                let script = script(names) + "print('ready', flush=True); input()";
+                let first = sources.image.run(who, &[], &["python3", "-B", "-c", &script]);
+                let mut before = Command::new(first.get_program());
+                before.args(first.get_args()).env("PYTHONPATH", &sources.python_path);
+                let mut before = Live::start(before.current_dir("/"));
+                before.wait_for("ready");
+                change(&sources.module("p/q", "unknown"));
+                sources.is_refused(who, &format!("{names:?} {how}"));
+                drop(before.end());
+                sources.image.all_gone();
+            }
+        }
+    }
+}
+
 #[test]
 fn what_was_edited_is_served_as_it_is_now_though_its_holder_was_killed() {
     let sources = Sources::new(LAYOUTS[0]);

@@ -10,6 +10,7 @@ mod container_apptainer;
 mod hugepages;
 mod image;
 mod image_another;
+mod image_asks;
 mod image_calm;
 mod image_foreign;
 mod image_fresh;

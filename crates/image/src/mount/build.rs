@@ -46,6 +46,7 @@ pub(super) fn first(
         checked_at: holder::since_start(),
         library_path: plan.library_path.to_owned(),
         checked_by: RankOfLaunch::own(),
+        looked_up: Vec::new(),
     };
     let line = start_holder(plan, door, &mark, &held)?;
     said(&line, plan)?;

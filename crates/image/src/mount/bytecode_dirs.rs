@@ -79,6 +79,11 @@ pub(super) fn unasked(layer: &ImageLayer, directory: SquashNode) -> Vec<SquashEn
 
 /// Whether the image's own bytecode is such that Python takes it whatever its source is.
 pub(super) fn is_packed_unchecked(layer: &ImageLayer, node: SquashNode) -> bool {
+    if let Some(noted) = layer.manifest().and_then(|manifest| manifest.unchecked.as_ref()) {
+        let inode = || layer.image.attributes(node).map(|it| it.inode);
+        return !noted.is_empty() && inode().is_ok_and(|it| noted.binary_search(&it).is_ok());
+    }
+    // An image of an older becalm.
     let mut header = [0; HEADER];
     let read = layer.image.open(node).and_then(|file| layer.image.read_at(&file, 0, &mut header));
     read.is_ok_and(|length| length == HEADER) && is_unchecked_header(header)

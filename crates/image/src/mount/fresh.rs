@@ -19,6 +19,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use image_format::squash::{NodeKind, SquashEntry, SquashNode};
 
@@ -29,29 +30,45 @@ use super::error::MountError;
 use super::healed;
 use super::layer::ImageLayer;
 use super::plan::MountPlan;
-use super::untraced::UntracedFiles;
+use super::untraced::{LookedUpNodes, UntracedFiles};
 use super::wanted::{Freshness, MountMethod, MountRequest};
 
 /// Where Python keeps bytecode.
 pub(super) const BYTECODE: &[u8] = b"__pycache__";
 
 /// When the quick look asks for files that the trace did not open.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum UntracedLook {
+#[derive(Clone, Copy)]
+pub(crate) enum UntracedLook<'a> {
     /// With all others.
     Before,
     /// When one is looked up, by whoever serves the image.
     AtLookup,
+    /// The same, where others use the image already: what each image was asked for by then, of which the
+    /// kernel remembers the answer, is looked at before.
+    AtNextLookup(&'a [Option<LookedUpNodes>]),
 }
 
-impl UntracedLook {
+impl UntracedLook<'_> {
     /// By what an image will be mounted by: where the kernel does that, nobody sees which names are
     /// looked up.
-    pub fn of(wanted: &MountRequest) -> UntracedLook {
+    pub fn of(wanted: &MountRequest) -> UntracedLook<'static> {
         match wanted.by {
             Some(MountMethod::Kernel) => UntracedLook::Before,
             None if !door_to_fuse_is_there() => UntracedLook::Before,
             _ => UntracedLook::AtLookup,
+        }
+    }
+
+    /// What of an image was looked up; none: every file is to be compared.
+    fn looked_up(self, plan: &MountPlan<'_>, layer: &ImageLayer) -> Option<HashSet<SquashNode>> {
+        match self {
+            UntracedLook::Before => None,
+            UntracedLook::AtLookup => Some(HashSet::new()),
+            UntracedLook::AtNextLookup(all) => {
+                let mut images = plan.squashes().into_iter().zip(all);
+                let own = images.find(|(image, _)| Arc::ptr_eq(&image.image, &layer.image));
+                own.and_then(|(_, looked_up)| Some(looked_up.as_ref()?.nodes(layer)))
+            }
         }
     }
 }
@@ -65,7 +82,7 @@ pub(super) fn door_to_fuse_is_there() -> bool {
 ///
 /// # Errors
 /// [`MountError::Stale`], with what has changed; [`MountError::Condition`].
-pub(crate) fn check(plan: &MountPlan<'_>, untraced: UntracedLook) -> Result<u64, MountError> {
+pub(crate) fn check(plan: &MountPlan<'_>, untraced: UntracedLook<'_>) -> Result<u64, MountError> {
     look_at_condition(plan)?;
     let mut files = 0;
     for image in plan.over_paths() {
@@ -85,7 +102,7 @@ pub(crate) fn check(plan: &MountPlan<'_>, untraced: UntracedLook) -> Result<u64,
 /// [`MountError::Condition`].
 pub(crate) fn changes(
     plan: &MountPlan<'_>,
-    untraced: UntracedLook,
+    untraced: UntracedLook<'_>,
 ) -> Result<SourceComparison, MountError> {
     look_at_condition(plan)?;
     let mut all = SourceComparison::default();
@@ -110,7 +127,7 @@ fn look_at_condition(plan: &MountPlan<'_>) -> Result<(), MountError> {
 fn changes_of(
     plan: &MountPlan<'_>,
     image: &OverPaths<'_>,
-    untraced: UntracedLook,
+    untraced: UntracedLook<'_>,
 ) -> SourceComparison {
     let mut found = SourceComparison::default();
     let OverPaths { layer, paths, .. } = *image;
@@ -118,33 +135,38 @@ fn changes_of(
     if layer.manifest().is_none() || image.is_placed {
         return found;
     }
-    let mut look =
-        QuickLook { layer, untraced, checks: Vec::new(), later: UntracedFiles::default(), left: 0 };
-    for (path, inner) in paths.iter().filter(|(path, _)| path.exists()) {
-        let Some(node) = layer.find(inner) else { continue };
-        let source = layer.identity(path);
-        match plan.wanted.freshness {
-            Freshness::No => {}
-            Freshness::Quick => {
-                look.add(path.clone(), node, source);
-                look.deciding(path, node, source.below());
+    let there = paths.iter().filter(|(path, _)| path.exists());
+    let sources: Vec<_> = there
+        .filter_map(|(path, inner)| {
+            Some((path.as_path(), layer.find(inner)?, layer.identity(path)))
+        })
+        .collect();
+    match plan.wanted.freshness {
+        Freshness::No => {}
+        Freshness::Quick => {
+            let mut look = QuickLook::new(layer, untraced.looked_up(plan, layer));
+            look.at(&sources);
+            if look.left == 0 && look.looked_up.is_some() {
+                // Nobody will look at anything later.
+                look = QuickLook::new(layer, None);
+                look.at(&sources);
             }
-            Freshness::Full => full(layer, path, node, source, &mut found),
+            found.add(&look.checks, &differences(layer, &look.checks));
+            if look.left > 0 {
+                layer.look_later(look.later);
+            }
         }
-    }
-    if look.left == 0 || look.untraced == UntracedLook::Before {
-        look.unasked_bytecode();
-    }
-    found.add(&look.checks, &differences(layer, &look.checks));
-    if look.left > 0 {
-        layer.look_later(look.later);
+        Freshness::Full => sources
+            .iter()
+            .for_each(|(path, node, source)| full(layer, path, *node, *source, &mut found)),
     }
     found
 }
 
 struct QuickLook<'a> {
     layer: &'a ImageLayer,
-    untraced: UntracedLook,
+    /// What the kernel has asked for, and does not ask for again; none: all is to be looked at now.
+    looked_up: Option<HashSet<SquashNode>>,
     checks: Vec<SourceCheck>,
     /// What is for whoever serves the image to look at.
     later: UntracedFiles,
@@ -153,6 +175,32 @@ struct QuickLook<'a> {
 }
 
 impl QuickLook<'_> {
+    fn new(layer: &ImageLayer, looked_up: Option<HashSet<SquashNode>>) -> QuickLook<'_> {
+        QuickLook { layer, looked_up, checks: Vec::new(), later: UntracedFiles::new(), left: 0 }
+    }
+
+    /// Adds what decides of these paths, where they are in the image, and what lies there now.
+    fn at(&mut self, sources: &[(&Path, SquashNode, SourceIdentity)]) {
+        for (path, node, source) in sources {
+            self.add((*path).to_owned(), *node, *source);
+            self.deciding(path, *node, source.below());
+        }
+        self.unasked_bytecode();
+    }
+
+    /// Adds what need not be looked at when it is looked up, unless there may be another source by then.
+    fn compare(&mut self, path: PathBuf, node: SquashNode, source: SourceIdentity) {
+        if source != SourceIdentity::Other {
+            self.later.known.insert(node);
+        }
+        self.add(path, node, source);
+    }
+
+    /// Whether nobody will look at a file or directory of bytecode when it is looked up.
+    fn is_now_or_never(&self, node: SquashNode) -> bool {
+        self.looked_up.as_ref().is_none_or(|looked_up| looked_up.contains(&node))
+    }
+
     fn add(&mut self, path: PathBuf, node: SquashNode, source: SourceIdentity) {
         // A damaged image is said to be so by whatever reads it.
         if let Ok(packed) = self.layer.image.attributes(node) {
@@ -164,7 +212,7 @@ impl QuickLook<'_> {
     fn deciding(&mut self, directory: &Path, node: SquashNode, source: SourceIdentity) {
         let entries = self.layer.entries(node);
         // Of another source nothing is known by its times.
-        let all = self.untraced == UntracedLook::Before || source == SourceIdentity::Other;
+        let is_other = source == SourceIdentity::Other;
         let compiled = self.traced_bytecode(&entries);
         self.later.directories.insert(node, directory.to_owned());
         for entry in &entries {
@@ -174,9 +222,10 @@ impl QuickLook<'_> {
                 NodeKind::Directory if entry.name == BYTECODE => {
                     self.later.bytecode.insert(entry.node, (node, directory.to_owned()));
                     // Where the sources had none, one that is there by now changed their directory.
-                    if (all || !compiled.is_empty()) && !healed::is_made(self.layer, node, entry) {
-                        self.later.known.insert(entry.node);
-                        self.add(path(), entry.node, source);
+                    if (is_other || !compiled.is_empty() || self.is_now_or_never(entry.node))
+                        && !healed::is_made(self.layer, node, entry)
+                    {
+                        self.compare(path(), entry.node, source);
                     }
                 }
                 NodeKind::Directory => {
@@ -188,9 +237,12 @@ impl QuickLook<'_> {
                         let stem = entry.name.strip_suffix(b".py");
                         stem.is_some_and(|stem| compiled.contains(stem))
                     };
-                    if all || self.is_used(entry) || is_compiled() {
-                        self.later.known.insert(entry.node);
-                        self.add(path(), entry.node, source);
+                    if is_other
+                        || self.is_now_or_never(entry.node)
+                        || self.is_used(entry)
+                        || is_compiled()
+                    {
+                        self.compare(path(), entry.node, source);
                     } else {
                         self.left += 1;
                     }
@@ -204,7 +256,9 @@ impl QuickLook<'_> {
     /// Adds the bytecode that Python takes unasked: written over in place, it changes no directory's
     /// time. Where becalm serves the image, it is looked at when it is looked up.
     fn unasked_bytecode(&mut self) {
-        for (node, (_, sources)) in self.later.bytecode.clone() {
+        let kept = self.later.bytecode.iter().filter(|(node, _)| self.is_now_or_never(**node));
+        let kept: Vec<_> = kept.map(|(node, (_, sources))| (*node, sources.clone())).collect();
+        for (node, sources) in kept {
             let directory = sources.join(OsStr::from_bytes(BYTECODE));
             for entry in unasked(self.layer, node) {
                 let path = directory.join(OsStr::from_bytes(&entry.name));

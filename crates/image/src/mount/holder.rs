@@ -28,6 +28,7 @@ use super::launched::{HOLDS, RankOfLaunch};
 use super::layer::ImageLayer;
 use super::overlay::OpenedOverlay;
 use super::standby::{MountedSession, ServedSession};
+use super::untraced::{self, LookedUpNodes};
 use super::wanted::Freshness;
 
 /// The first rank to the holder: the devices to serve, in the order of the images.
@@ -86,6 +87,9 @@ pub(super) struct HeldImage {
     pub library_path: String,
     /// and by which rank, if by one of many.
     pub checked_by: Option<RankOfLaunch>,
+    /// What was looked up of each image by now, in their order; none: it may be anything.
+    #[serde(default)]
+    pub looked_up: Vec<Option<LookedUpNodes>>,
 }
 
 /// One of several images.
@@ -232,6 +236,8 @@ pub(super) struct Members {
     /// Ranks, the latest last; some may have ended.
     pub known: Mutex<Vec<i32>>,
     pub held: Mutex<HeldImage>,
+    /// The images, the lowest first.
+    pub images: Vec<ImageLayer>,
     /// How many have knocked,
     pub knocked: AtomicUsize,
     /// and to how many of these all was said.
@@ -280,7 +286,8 @@ impl Members {
         }
         let descriptors: Vec<_> = surroundings.descriptors().collect();
         let held = || self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let told = serde_json::to_string(&*held())?;
+        let looked_up = untraced::looked_up(&self.images);
+        let told = serde_json::to_string(&HeldImage { looked_up, ..held().clone() })?;
         door::send(stream, ENTER, &told, &descriptors)?;
         self.known.lock().unwrap_or_else(PoisonError::into_inner).push(pid);
         // Until it has entered, these keep the mounts alive, and with them this holder.

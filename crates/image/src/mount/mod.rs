@@ -241,8 +241,7 @@ fn join(stream: &UnixStream, asked: &SharedMountRequest<'_>) -> Result<Joined, M
     // In the namespace that is entered, the image's file need not be seen.
     let plan = (!is_compared).then(|| MountPlan::of(asked)).transpose()?;
     if let Some(plan) = plan.as_ref().filter(|_| is_too_old) {
-        // Nobody knows what the kernel remembers of the files that were looked up.
-        let found = fresh::changes(plan, UntracedLook::Before)?;
+        let found = fresh::changes(plan, UntracedLook::AtNextLookup(&held.looked_up))?;
         if live::directories(&found, plan) != held.live {
             return Ok(Joined::Otherwise);
         }

@@ -119,6 +119,7 @@ impl ServedSession<'_> {
             mark: self.mark.to_owned(),
             known,
             held,
+            images: self.images.clone(),
             knocked: AtomicUsize::new(0),
             answered: AtomicUsize::new(0),
         });

@@ -15,11 +15,36 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use image_format::squash::{NodeKind, SquashAttributes, SquashNode};
 use image_format::tree::seconds;
+use serde::{Deserialize, Serialize};
 
 use super::bytecode_dirs::{is_packed_unchecked, is_unchecked};
 use super::compare::{SourceCheck, SourceIdentity, difference, differences};
 use super::fresh::{BYTECODE, module};
 use super::layer::ImageLayer;
+
+/// No more is told: a message has room for so many numbers.
+const MOST_TOLD: usize = 60_000;
+
+/// What the kernel has asked for of an image, by the numbers of its nodes: files, and directories.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct LookedUpNodes(Vec<u64>);
+
+impl LookedUpNodes {
+    /// The nodes.
+    pub fn nodes(&self, layer: &ImageLayer) -> HashSet<SquashNode> {
+        self.0.iter().map(|number| SquashNode::from_number(*number, &layer.image)).collect()
+    }
+}
+
+/// What was looked up of these images by now, in their order; none of one: it may be anything. Nothing,
+/// where that would be too long a list: whoever is told nothing compares all.
+pub(super) fn looked_up(images: &[ImageLayer]) -> Vec<Option<LookedUpNodes>> {
+    let of = |image: &ImageLayer| image.untraced()?.looked_up(image);
+    let all: Vec<_> = images.iter().map(of).collect();
+    let told: usize = all.iter().flatten().map(|nodes: &LookedUpNodes| nodes.0.len()).sum();
+    if told > MOST_TOLD { Vec::new() } else { all }
+}
 
 /// What is to be looked at when it is looked up.
 #[derive(Debug, Default)]
@@ -30,6 +55,8 @@ pub(crate) struct UntracedFiles {
     pub bytecode: HashMap<SquashNode, (SquashNode, PathBuf)>,
     /// Files that were compared already.
     pub known: HashSet<SquashNode>,
+    /// What was looked up by now; none: another process has served it before, and nobody knows.
+    looked_up: Option<Mutex<HashSet<SquashNode>>>,
     /// Files that are served from the source.
     edited: Edited,
     /// Directories of bytecode that were looked at, and whether they decide something else by now.
@@ -79,6 +106,23 @@ impl EditedFile {
 }
 
 impl UntracedFiles {
+    /// None yet.
+    pub fn new() -> UntracedFiles {
+        UntracedFiles { looked_up: Some(Mutex::default()), ..UntracedFiles::default() }
+    }
+
+    fn looked_up(&self, layer: &ImageLayer) -> Option<LookedUpNodes> {
+        let nodes = self.looked_up.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(LookedUpNodes(nodes.iter().map(|node| node.number(&layer.image)).collect()))
+    }
+
+    /// Before it is compared: whoever is not told of it comes before that, too.
+    fn is_being_looked_up(&self, node: SquashNode) {
+        if let Some(nodes) = &self.looked_up {
+            nodes.lock().unwrap_or_else(PoisonError::into_inner).insert(node);
+        }
+    }
+
     /// The same, of which nothing has been looked up.
     pub fn again(&self) -> UntracedFiles {
         UntracedFiles {
@@ -138,6 +182,7 @@ impl UntracedFiles {
             if self.known.contains(&node) {
                 return Ok(true);
             }
+            self.is_being_looked_up(node);
             let path = directory.join(name);
             if self.compare(layer, &path, node)? == Some(false) && name.as_bytes().ends_with(b".py")
             {
@@ -148,6 +193,7 @@ impl UntracedFiles {
         } else if let Some((of, sources)) = self.bytecode.get(&directory)
             && let Some(module) = module(name.as_bytes())
         {
+            self.is_being_looked_up(directory);
             let kept = sources.join(OsStr::from_bytes(BYTECODE));
             let path = kept.join(name);
             let is_edited = self.edited.are_there.load(Ordering::Acquire) && {

@@ -251,6 +251,7 @@ fn summary(
         duplicate_bytes: stored.duplicate_bytes,
         left_out: tree.left_out.clone(),
         elf: stored.elf,
+        unchecked: stored.unchecked,
     };
     for id in &stored.unreadable {
         summary.left_out.push(OmittedFile { path: tree.source(*id), why: OmitReason::Unreadable });

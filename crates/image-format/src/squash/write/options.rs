@@ -106,4 +106,7 @@ pub struct SquashSummary {
     pub left_out: Vec<OmittedFile>,
     /// Files that begin as an ELF file does, by their numbers in the tree.
     pub elf: Vec<FileNodeId>,
+    /// Files that begin as bytecode does that Python takes without a look at its source (an unchecked
+    /// hash, PEP 552).
+    pub unchecked: Vec<FileNodeId>,
 }

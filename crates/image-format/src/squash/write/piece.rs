@@ -38,7 +38,27 @@ pub(crate) struct Ready {
     pub content: PieceContent,
     /// Of its bytes, where the file may have a twin.
     pub hash: Option<Hash>,
-    pub is_elf: bool,
+    /// What the file begins as, in its first piece.
+    pub start: Option<KnownStart>,
+}
+
+/// What a file begins as, where whoever packs it wants to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KnownStart {
+    Elf,
+    /// Bytecode that Python takes without a look at its source (an unchecked hash, PEP 552).
+    UncheckedBytecode,
+}
+
+impl KnownStart {
+    fn of(bytes: &[u8]) -> Option<KnownStart> {
+        match bytes {
+            [0x7f, b'E', b'L', b'F', ..] => Some(KnownStart::Elf),
+            // The version, which ends so whatever it is, and the flags.
+            [_, _, b'\r', b'\n', 1, 0, 0, 0, ..] => Some(KnownStart::UncheckedBytecode),
+            _ => None,
+        }
+    }
 }
 
 /// What was read.
@@ -114,7 +134,7 @@ pub(crate) fn work(
 
 fn read(piece: &Piece, how: PieceSettings, packer: &mut Packer) -> Result<Ready, SquashWriteError> {
     let source = &*piece.source;
-    let ready = |content, hash, is_elf| Ready {
+    let ready = |content, hash, start| Ready {
         number: piece.number,
         file: piece.file,
         length: piece.length,
@@ -122,7 +142,7 @@ fn read(piece: &Piece, how: PieceSettings, packer: &mut Packer) -> Result<Ready,
         is_last: piece.is_last,
         content,
         hash,
-        is_elf,
+        start,
     };
     let bytes = match &source.given {
         Some(given) => {
@@ -131,16 +151,16 @@ fn read(piece: &Piece, how: PieceSettings, packer: &mut Packer) -> Result<Ready,
         }
         None => match from_disk(piece, how)? {
             Some(bytes) => bytes,
-            None => return Ok(ready(PieceContent::Unreadable, None, false)),
+            None => return Ok(ready(PieceContent::Unreadable, None, None)),
         },
     };
-    let is_elf = piece.is_first && bytes.as_ref().is_some_and(|it| it.starts_with(b"\x7fELF"));
+    let start = bytes.as_deref().filter(|_| piece.is_first).and_then(KnownStart::of);
     let hash = source.has_twin.then(|| match &bytes {
         Some(bytes) => Sha256::digest(bytes).into(),
         // Whether zeros were read or known does not matter.
         None => zeros(piece.length),
     });
-    Ok(ready(content(bytes, piece, how.block_size as usize, packer)?, hash, is_elf))
+    Ok(ready(content(bytes, piece, how.block_size as usize, packer)?, hash, start))
 }
 
 /// The bytes of a piece as [`bytes`] says; none where the file may not be read and is left out.

@@ -7,7 +7,7 @@ use std::ops::Range;
 use sha2::{Digest, Sha256};
 
 use super::feed::Feed;
-use super::piece::{Hash, PackedBlock, PieceContent, PieceDone, Ready};
+use super::piece::{Hash, KnownStart, PackedBlock, PieceContent, PieceDone, Ready};
 use crate::ImageWriter;
 use crate::SquashWriteError;
 use crate::squash::format::DATA_STORED;
@@ -36,6 +36,7 @@ pub(crate) struct StoredContent {
     pub fragments: Vec<(u64, u32)>,
     pub unreadable: Vec<FileNodeId>,
     pub elf: Vec<FileNodeId>,
+    pub unchecked: Vec<FileNodeId>,
     /// Files that were there already, under another name.
     pub duplicates: u64,
     /// Their bytes.
@@ -179,8 +180,10 @@ impl<'a, 'w> Placer<'a, 'w> {
     }
 
     fn line_up(&mut self, mut ready: Ready) -> Result<(), SquashWriteError> {
-        if ready.is_elf {
-            self.content.elf.push(ready.file);
+        match ready.start {
+            Some(KnownStart::Elf) => self.content.elf.push(ready.file),
+            Some(KnownStart::UncheckedBytecode) => self.content.unchecked.push(ready.file),
+            None => {}
         }
         if ready.is_first && self.first_of_rest == Some(ready.file) {
             self.end_fragment()?;
