@@ -1,6 +1,6 @@
 //! A file that shells evaluate, so that `module avail` asks becalm first.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::files::{MARK, PlannedFile};
 use crate::avail::hook::Shell;
@@ -36,7 +36,7 @@ impl HookFile {
                  then\neval {}\nfi\n",
                 Shell::Bash.hook(becalm),
                 // What other shells cannot even read stays a text to them.
-                term::quoted(&Shell::Zsh.hook(becalm)),
+                term::quoted(Shell::Zsh.hook(becalm)),
             ),
             HookFile::Csh => format!("{MARK}{}", Shell::Csh.hook(becalm)),
             HookFile::Fish => format!("{MARK}{}", Shell::Fish.hook(becalm)),
@@ -56,5 +56,5 @@ pub fn hook_files(directory: &Path, shells: &[HookFile], becalm: &str) -> Vec<Pl
 /// How a file is evaluated by the shells that it is for.
 pub(super) fn evaluated(path: &Path) -> String {
     let word = if path.extension().is_some_and(|end| end == "sh") { "." } else { "source" };
-    format!("{word} {}", term::quoted_path(&PathBuf::from(path)))
+    format!("{word} {}", term::quoted_path(path))
 }

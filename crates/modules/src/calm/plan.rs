@@ -60,6 +60,13 @@ impl CalmPlan {
         self.parts.iter().all(|part| part.state != CalmState::Planned)
     }
 
+    /// Whether nothing keeps `avail` from walking, nor can: every cache and index is left out.
+    pub fn is_hopeless(&self) -> bool {
+        self.with(CalmPartKind::Cache).is_empty()
+            && self.with(CalmPartKind::Index).is_empty()
+            && self.is_empty()
+    }
+
     /// The modulepaths for which a part is to be done.
     pub fn planned(&self, kind: CalmPartKind) -> Vec<PathBuf> {
         self.of(kind, &[CalmState::Planned]).collect()

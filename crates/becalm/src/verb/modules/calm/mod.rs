@@ -21,12 +21,12 @@ pub use places::CalmPlaces;
 ///
 /// Without --apply it says what would be done, and writes nothing. What does not help, belongs to
 /// somebody else, or would change what anybody sees or how long a load takes, is left out, with the
-/// reason. All that is applied is taken back by one `becalm undo`. Status 1 where nothing is to be
-/// done, or something that was planned could not be.
+/// reason. All that is applied is taken back by one `becalm undo`. Status 1 where something that was
+/// planned could not be done, or all is left out.
 #[derive(clap::Args)]
 #[command(after_help = "\
-A hook is a file that shells evaluate: in /etc/profile.d for root, else in ~/.config/becalm. With
---keep-fresh, a service and a timer of systemd are written; they run once you enable them.
+A hook is a file that shells evaluate. With --keep-fresh, a service and a timer of systemd are
+written; they run once you enable them.
 
 Examples:
   becalm modules calm
@@ -54,7 +54,8 @@ pub struct ModulesCalmArgs {
     #[arg(long = "as", value_name = "USER")]
     users: Vec<String>,
 
-    /// Where files for shells go
+    /// Where files for shells go [default: $BECALM_MODULES_HOOKS, else /etc/profile.d for root and
+    /// ~/.config/becalm for others]
     #[arg(long, value_name = "DIRECTORY")]
     hooks: Option<PathBuf>,
 
@@ -85,7 +86,7 @@ pub fn run(args: &ModulesCalmArgs) -> Result<u8, Failure> {
     if plan.is_empty() || !args.apply {
         let next = if plan.is_empty() { String::new() } else { again::with(2, &["--apply"]) };
         print(args, &plan, None, next)?;
-        return Ok(if plan.is_empty() { NO } else { 0 });
+        return Ok(if plan.is_hopeless() { NO } else { 0 });
     }
     let was_planned = plan.parts.clone();
     let title = format!("modules calm {}", term::shell_line(paths.iter().map(|(path, _)| path)));

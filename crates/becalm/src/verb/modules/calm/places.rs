@@ -28,7 +28,8 @@ impl CalmPlaces {
         let becalm = becalm.to_str().context("becalm's own path is no text")?.to_owned();
         let is_root = rustix::process::geteuid().is_root();
         let own = own_configuration(environment);
-        let hooks = match hooks {
+        let named = environment.get("BECALM_MODULES_HOOKS").filter(|value| !value.is_empty());
+        let hooks = match hooks.or(named.map(Path::new)) {
             Some(directory) => std::path::absolute(directory)?,
             None if is_root => PathBuf::from("/etc/profile.d"),
             None => {

@@ -44,7 +44,8 @@ pub struct ModulesStatusArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     timeout: u32,
 
-    /// Where files for shells go
+    /// Where files for shells go [default: $BECALM_MODULES_HOOKS, else /etc/profile.d for root and
+    /// ~/.config/becalm for others]
     #[arg(long, value_name = "DIRECTORY")]
     hooks: Option<PathBuf>,
 
