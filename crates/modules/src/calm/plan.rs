@@ -100,7 +100,7 @@ pub fn plan(request: &CalmRequest<'_>) -> Result<CalmPlan, UserError> {
     planner.indexes(&trees);
     planner.hooks();
     planner.upkeep();
-    planner.count(&trees);
+    planner.count();
     planner.plan.parts.sort_by_key(|part| part.part);
     Ok(planner.plan)
 }
@@ -302,9 +302,11 @@ impl Planner<'_> {
         (CalmState::Planned, "a timer of every ten minutes, which you enable".into())
     }
 
-    fn count(&mut self, trees: &[ModulepathTree]) {
+    /// As the last of the users sees the trees: for root, nobody, whom commands are run as.
+    fn count(&mut self) {
         let site = self.request.site;
-        for tree in trees {
+        let trees = self.plan.views.last().map(|view| view.trees.clone()).unwrap_or_default();
+        for tree in &trees {
             let part = self
                 .plan
                 .parts
@@ -345,7 +347,9 @@ fn tidied(tidying: &Tidying, root: &Path) -> (CalmState, String) {
     let stay = kept.by_ref().count() as u64;
     let counted = term::number::counted;
     let stays = reason.map(|one| {
-        format!("{} as before: {}", counted(stay.max(1), "file stays", "files stay"), one.reason)
+        // It is an option of that verb.
+        let why = one.reason.replace("--slower-load", "becalm modules tidy --slower-load");
+        format!("{} as before: {why}", counted(stay.max(1), "file stays", "files stay"))
     });
     if merged + moved == 0 {
         return match stays {

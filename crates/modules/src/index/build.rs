@@ -98,6 +98,8 @@ pub fn build(
     site: &ModulesSite,
     lease: u32,
 ) -> Result<IndexNames<'static>, NotIndexable> {
+    // Slashes at its end are none of its name.
+    let root = &root.components().collect::<PathBuf>();
     let text = plain_root(root).ok_or_else(|| NotIndexable::Path { path: root.to_owned() })?;
     let mut before = walk(root, WalkLimits { cookies: false, ..WalkLimits::default() });
     for _ in 0..WALKS {

@@ -29,9 +29,10 @@ pub struct StatusGround<'a> {
     pub audit: &'a Audit,
 }
 
-/// Each modulepath that can be looked at.
+/// Each modulepath that can be looked at, as the last of the users sees it: for root, nobody, whom
+/// commands are run as.
 pub fn modulepaths(ground: &StatusGround<'_>) -> Vec<ModulepathStatus> {
-    let trees = ground.plan.views.first().map(|view| &view.trees[..]).unwrap_or_default();
+    let trees = ground.plan.views.last().map(|view| &view.trees[..]).unwrap_or_default();
     trees.iter().map(|tree| ModulepathStatus::of(tree, ground)).collect()
 }
 

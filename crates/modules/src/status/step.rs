@@ -71,7 +71,7 @@ pub struct StepStatus {
 }
 
 pub(super) fn all(ground: &StatusGround<'_>) -> Vec<StepStatus> {
-    let Some(view) = ground.plan.views.first().filter(|view| !view.trees.is_empty()) else {
+    let Some(view) = ground.plan.views.last().filter(|view| !view.trees.is_empty()) else {
         return Vec::new();
     };
     let stepper = Stepper {

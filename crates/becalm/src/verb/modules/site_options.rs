@@ -14,10 +14,15 @@ pub fn modulepaths(
 ) -> Result<Vec<(PathBuf, Option<ModulepathOddity>)>, Failure> {
     // Given by hand, a path is meant as it is, here and now.
     let whole = |path: &PathBuf| Ok((std::path::absolute(path)?, None));
-    let paths = match given.is_empty() {
+    let paths: Vec<(PathBuf, _)> = match given.is_empty() {
         false => given.iter().map(whole).collect::<std::io::Result<_>>()?,
         true => modulepath(environment.get("MODULEPATH").unwrap_or_default()),
     };
+    // As Modules does, without slashes at their end.
+    let paths: Vec<_> = paths
+        .into_iter()
+        .map(|(path, odd)| (path.components().collect::<PathBuf>(), odd))
+        .collect();
     match paths.is_empty() {
         true => Err(Failure {
             status: USAGE,

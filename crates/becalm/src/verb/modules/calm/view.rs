@@ -110,7 +110,7 @@ impl<'a> ModulesCalm<'a> {
         }
         let mut text = format!("\n{}\n", style::paint(style::LABEL, heading));
         for (part, what, paths) in lines {
-            let line = format!("  {} {}: {what}", word(part), paths.join(", "));
+            let line = format!("{} {}: {what}", word(part), paths.join(", "));
             text.push_str(&width::wrap(&plain(&line), columns));
         }
         text

@@ -117,7 +117,9 @@ impl Indexer {
 
     /// Makes the index of a modulepath; where it cannot be made, the one that was there goes.
     pub(super) fn index(&self, path: PathBuf, lease: u32) -> IndexAnswer {
-        let mut answer = IndexAnswer { modulepath: path, ..IndexAnswer::default() };
+        // Its index is kept under its name without slashes at the end.
+        let modulepath = path.components().collect();
+        let mut answer = IndexAnswer { modulepath, ..IndexAnswer::default() };
         match build(&answer.modulepath, &self.site, lease) {
             Ok(names) => {
                 answer.directories = names.directories.len() as u64;

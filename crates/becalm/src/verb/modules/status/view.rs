@@ -88,6 +88,11 @@ impl ModulesStatus {
             text.push('\n');
             text.push_str(&table.render(columns));
         }
+        for step in &self.steps {
+            let why =
+                step.why.as_deref().map(|why| format!("{}: {}", step.step.words(), plain(why)));
+            text.push_str(&why.map(|why| width::wrap(&why, columns)).unwrap_or_default());
+        }
         text.push_str(&self.wrong(columns));
         if !self.next.is_empty() {
             text.push('\n');
@@ -163,12 +168,8 @@ impl ModulesStatus {
     }
 
     fn steps(&self) -> Option<Table> {
-        let mut table = Table::new([
-            Column::text("step"),
-            Column::text("state"),
-            Column::number("avail"),
-            Column::text("why").spare(),
-        ]);
+        let mut table =
+            Table::new([Column::text("step"), Column::text("state"), Column::number("avail")]);
         for step in &self.steps {
             let state = match step.state {
                 StepState::Done => Cell::styled("done", style::CALM),
@@ -179,7 +180,6 @@ impl ModulesStatus {
                 Cell::from(step.step.words()),
                 state,
                 Cell::from(step.avail_calls.map(count).unwrap_or_default()),
-                Cell::from(step.why.as_deref().unwrap_or_default()),
             ]);
         }
         (!self.steps.is_empty()).then_some(table)
