@@ -42,10 +42,12 @@ fn a_site_is_asked_calmed_and_asked_again() {
         assert_eq!(states(&answer, "index"), ["absent", "absent"]);
         let told = steps(&answer);
         assert_eq!(told[0], ("extension_library", "done", Some(measured)), "{version}");
-        let [merged, unchecked] = [told[1].2, told[2].2].map(|calls| calls.unwrap_or(measured));
-        assert!(merged < measured && unchecked < merged, "{version}: {told:?}");
+        let merged = told[1].2.unwrap_or(measured);
+        // An ordinary user cannot hide from each just what each does not see.
+        let unchecked = told[2].2.unwrap_or(merged);
+        assert!(merged < measured && unchecked <= merged, "{version}: {told:?}");
         assert_eq!((told[5].0, told[5].1), ("index", "helps"), "{version}");
-        assert!(told[5].2.unwrap() < unchecked, "{version}: {told:?}");
+        assert!(told[5].2.unwrap() < unchecked.min(merged), "{version}: {told:?}");
         let next = answer["next"].as_str().unwrap();
         assert_eq!(next, format!("becalm modules calm {}", site.paths.join(" ")));
 

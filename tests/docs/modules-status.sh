@@ -1,0 +1,1 @@
+. "$REPOSITORY/tests/docs/modules.inc"
