@@ -67,7 +67,7 @@ fn a_site_is_asked_calmed_and_asked_again() {
 
 #[test]
 fn a_modules_without_its_library_is_told_to_have_it_first() {
-    let site = Site::cookbook("newest");
+    let site = Site::some_of_the_cookbook("newest");
     fs::remove_file(site.modulecmd.with_file_name("libtclenvmodules.so")).unwrap();
     let site = site.of_a_user();
     let (_, answer) = site.answer(&["status"]);

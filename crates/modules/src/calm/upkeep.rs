@@ -51,7 +51,7 @@ impl KeptFresh<'_> {
     pub(super) fn units(&self, directory: &Path) -> Result<[PlannedFile; 2], String> {
         let mut service = format!(
             "{MARK}[Unit]\nDescription=Indexes and caches of modulepaths, made anew where they are \
-             no longer true\nDocumentation=man:becalm(1)\n\n[Service]\nType=oneshot\nNice=19\n\
+             no longer true\n\n[Service]\nType=oneshot\nNice=19\n\
              IOSchedulingClass=idle\n"
         );
         for name in PLACES {
