@@ -25,7 +25,7 @@ fn states<'a>(answer: &'a Value, of: &str) -> Vec<&'a str> {
 #[test]
 fn a_site_is_asked_calmed_and_asked_again() {
     for version in VERSIONS {
-        let site = Site::cookbook(version).of_a_user();
+        let site = Site::some_of_the_cookbook(version).of_a_user();
         let before = site.content();
         let (status, answer) = site.answer(&["status"]);
         assert_eq!(status, 1, "{version}");
