@@ -314,9 +314,11 @@ fn the_status_of_a_modulepath_and_its_calming() {
     assert_eq!(place.said("cat plain"), place.said("cat answered"));
     assert_eq!(place.bash(status).code(), 0, "nothing is left to calm");
     let (_, hook) = index.split_once(" && ").unwrap();
-    let indexed = format!("PATH={bin}:$PATH; {hook}; {avail}");
-    let (before, after) =
-        (place.operations(&["bash", "-lc", avail]), place.operations(&["bash", "-lc", &indexed]));
+    // A login shell runs ps, which looks at every process of the machine.
+    let set_up = ". /usr/share/modules/init/bash";
+    let count = |line: String| place.operations(&["bash", "-c", &line]);
+    let before = count(format!("{set_up}; {avail}"));
+    let after = count(format!("{set_up}; {hook}; {avail}"));
     assert!(after < before, "{before} became {after}");
 }
 

@@ -176,11 +176,11 @@ fn where_the_disk_is_full_all_is_as_before_and_it_says_so() {
             "mount -t tmpfs -o size=4k,nr_inodes=1 full {place} || exit 99; \
              {becalm} modules calm --apply; echo status $?; {becalm} undo 2>&1"
         );
-        let ran = run(&mut site.command(&["unshare", "--mount", "sh", "-c", &script]));
+        let (_, said, err) = site.patiently(&["unshare", "--mount", "sh", "-c", &script]);
         fs::remove_dir(&place).unwrap();
-        assert!(ran.out().contains("status 1\n"), "{full}: {}\n{}", ran.out(), ran.err());
-        assert_eq!(ran.out().contains("becalm undo "), applied, "{full}: {}", ran.out());
-        assert_eq!(site.content(), before, "{full}: {}", ran.out());
+        assert!(said.contains("status 1\n"), "{full}: {said}\n{err}");
+        assert_eq!(said.contains("becalm undo "), applied, "{full}: {said}");
+        assert_eq!(site.content(), before, "{full}: {said}");
     }
 }
 
