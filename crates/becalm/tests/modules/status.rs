@@ -102,6 +102,19 @@ fn a_wrong_cache_of_somebody_elses_is_told_and_is_not_calm() {
 }
 
 #[test]
+fn where_module_is_lmods_nothing_is_said_of_another_modules() {
+    let mut site = Site::empty("5.2");
+    site.module("m/gcc/13");
+    for words in [&["status"][..], &["calm"], &["explain", "avail"]] {
+        let becalm = site.scene.at("becalm");
+        let mut command = site.command(&[&[becalm.as_str(), "modules"], words].concat());
+        let ran = testkit::run(command.env_remove("MODULES_CMD").env("LMOD_CMD", "/opt/lmod"));
+        assert_eq!(ran.code(), 1);
+        assert!(ran.err().starts_with("becalm: module is Lmod's in this shell"), "{}", ran.err());
+    }
+}
+
+#[test]
 fn without_a_modulepath_it_is_wrong_usage() {
     for verb in ["status", "calm"] {
         let ran = Site::empty("5.2").becalm(&["modules", verb]);

@@ -22,7 +22,7 @@ pub struct PlannedFile {
 }
 
 /// What is at the path of a planned file now.
-pub(super) enum AtPath {
+pub(super) enum ExistingFile {
     /// The same file.
     Same,
     /// Nothing, or one that was written by an earlier becalm.
@@ -32,12 +32,12 @@ pub(super) enum AtPath {
 }
 
 impl PlannedFile {
-    pub(super) fn now(&self) -> AtPath {
+    pub(super) fn now(&self) -> ExistingFile {
         match std::fs::read(&self.path) {
-            Ok(content) if content == self.content.as_bytes() => AtPath::Same,
-            Ok(content) if content.starts_with(MARK.as_bytes()) => AtPath::Ours,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => AtPath::Ours,
-            _ => AtPath::Another,
+            Ok(content) if content == self.content.as_bytes() => ExistingFile::Same,
+            Ok(content) if content.starts_with(MARK.as_bytes()) => ExistingFile::Ours,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => ExistingFile::Ours,
+            _ => ExistingFile::Another,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::files::{AtPath, PlannedFile};
+use super::files::{ExistingFile, PlannedFile};
 use super::upkeep::{KeptFresh, crontab_line};
 use super::{CalmPart, CalmPartKind, CalmState, counts, hook_file, owner};
 use crate::avail::site_refusal;
@@ -247,16 +247,16 @@ impl Planner<'_> {
         let has_index = !self.plan.with(CalmPartKind::Index).is_empty();
         for file in &self.request.hooks {
             let (state, text) = match file.now() {
-                AtPath::Same => {
+                ExistingFile::Same => {
                     (CalmState::There, "shells that evaluate it ask becalm first".into())
                 }
-                AtPath::Another => {
+                ExistingFile::Another => {
                     (CalmState::LeftOut, "there is a file that is not becalm's".into())
                 }
-                AtPath::Ours if !has_index => {
+                ExistingFile::Ours if !has_index => {
                     (CalmState::LeftOut, "no modulepath has an index to ask".into())
                 }
-                AtPath::Ours => (CalmState::Planned, hook_file::evaluated(&file.path)),
+                ExistingFile::Ours => (CalmState::Planned, hook_file::evaluated(&file.path)),
             };
             if state == CalmState::Planned {
                 self.plan.files.push(file.clone());
@@ -289,11 +289,11 @@ impl Planner<'_> {
     }
 
     fn units(&mut self, units: &[PlannedFile]) -> (CalmState, String) {
-        let now: Vec<AtPath> = units.iter().map(PlannedFile::now).collect();
-        if now.iter().any(|now| matches!(now, AtPath::Another)) {
+        let now: Vec<ExistingFile> = units.iter().map(PlannedFile::now).collect();
+        if now.iter().any(|now| matches!(now, ExistingFile::Another)) {
             return (CalmState::LeftOut, "there is a unit that is not becalm's".into());
         }
-        let missing = units.iter().zip(&now).filter(|(_, now)| !matches!(now, AtPath::Same));
+        let missing = units.iter().zip(&now).filter(|(_, now)| !matches!(now, ExistingFile::Same));
         let missing: Vec<PlannedFile> = missing.map(|(unit, _)| unit.clone()).collect();
         if missing.is_empty() {
             return (CalmState::There, "its units are there".into());

@@ -25,7 +25,6 @@ use crate::recorded::recorded;
 use crate::site::{ModulesSite, User};
 
 pub use purpose::CallPurpose;
-pub use sort::Surroundings;
 pub use subcommand::{NotExplained, Subcommand, SubcommandWork};
 
 /// What a command's calls were for.
@@ -76,7 +75,7 @@ pub fn explain(
     let act = || {
         let (streams, (recording, ended)) = captured(|| recorded(&command))?;
         let [stdout, stderr] = streams;
-        let surroundings = Surroundings {
+        let surroundings = sort::CommandSurroundings {
             site,
             modulepaths,
             work: subcommand.work,

@@ -16,21 +16,24 @@ use crate::cache;
 use crate::site::{EXTENSION, ModulesSite};
 
 /// Where a command ran.
-pub struct Surroundings<'a> {
+pub(super) struct CommandSurroundings<'a> {
     /// The site's Modules.
-    pub site: &'a ModulesSite,
+    pub(super) site: &'a ModulesSite,
     /// Its modulepaths.
-    pub modulepaths: &'a [PathBuf],
+    pub(super) modulepaths: &'a [PathBuf],
     /// What the command does.
-    pub work: SubcommandWork,
+    pub(super) work: SubcommandWork,
     /// What it wrote.
-    pub said: String,
+    pub(super) said: String,
     /// `$_LMFILES_` before it ran.
-    pub loaded: String,
+    pub(super) loaded: String,
 }
 
 /// The calls of each purpose that has any.
-pub(super) fn purposes(recording: &Recording, ground: &Surroundings<'_>) -> Vec<PurposeCalls> {
+pub(super) fn purposes(
+    recording: &Recording,
+    ground: &CommandSurroundings<'_>,
+) -> Vec<PurposeCalls> {
     let sorter = CallSorter::of(recording, ground);
     let mut sums: BTreeMap<CallPurpose, (PurposeCalls, HashSet<PathId>)> = BTreeMap::new();
     let mut has_begun = false;
@@ -58,7 +61,7 @@ fn none_of(purpose: CallPurpose) -> PurposeCalls {
 }
 
 struct CallSorter<'a> {
-    ground: &'a Surroundings<'a>,
+    ground: &'a CommandSurroundings<'a>,
     /// The process of Modules itself.
     own: ProcessId,
     /// Paths that were listed: directories.
@@ -70,7 +73,7 @@ struct CallSorter<'a> {
 }
 
 impl<'a> CallSorter<'a> {
-    fn of(recording: &Recording, ground: &'a Surroundings<'a>) -> CallSorter<'a> {
+    fn of(recording: &Recording, ground: &'a CommandSurroundings<'a>) -> CallSorter<'a> {
         let listing = recording.events.iter().filter(|event| event.is_listing());
         let scripts = ground.site.scripts.iter().filter_map(|script| script.path.parent());
         let named = format!("{}\n{}", ground.said, ground.loaded);

@@ -34,6 +34,12 @@ pub fn modulepaths(
 
 /// The Modules of a `modulecmd.tcl`, else the one that `module` runs.
 pub fn site(modulecmd: Option<&Path>, environment: &Environment) -> Result<ModulesSite, Failure> {
+    let is_lmod = environment.get("LMOD_CMD").is_some() && environment.get("MODULES_CMD").is_none();
+    if modulecmd.is_none() && is_lmod {
+        let why = "module is Lmod's in this shell, and this is of Environment Modules: becalm modules \
+                   audit --lmod looks at its trees, --modulecmd names another Modules";
+        return Err(anyhow!(why).into());
+    }
     let site = match modulecmd {
         Some(command) => ModulesSite::at(&std::path::absolute(command)?, environment),
         None => ModulesSite::find(environment),
