@@ -176,16 +176,17 @@ fn is_prefix(directory: &Path) -> bool {
     names.any(|name| name.to_string_lossy().starts_with("python"))
 }
 
-/// What keeps Modules from walking this modulepath.
+/// What keeps Modules from walking this modulepath: what `becalm modules calm` would do there.
 fn module_cure(modulepath: &Path) -> ModuleCure {
     let Ok(site) = ModulesSite::find(&Environment::own()) else { return ModuleCure::Unknown };
-    let release = site.release.number();
     let is_ours = tempfile::tempfile_in(modulepath).is_ok();
-    if release >= (5, 3) && is_ours && is_for_everyone(modulepath, &mut 100_000) {
+    // A cache that load reads, too, makes it slower.
+    let is_free = modules::cache::reads_caches(&site) && modules::cache::load_note(&site).is_none();
+    if is_free && is_ours && is_for_everyone(modulepath, &mut 100_000) {
         return ModuleCure::Cache;
     }
     // Those that becalm's own `avail` is modelled after.
-    let is_modelled = matches!(release, (5, 2 | 5 | 7));
+    let is_modelled = matches!(site.release.number(), (5, 2 | 5 | 7));
     match (is_modelled && modulepath.is_dir(), hooked_shell()) {
         (true, Some(shell)) => ModuleCure::Index { shell },
         _ => ModuleCure::Unknown,

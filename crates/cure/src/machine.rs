@@ -44,8 +44,8 @@ pub enum FileWriter {
 /// What keeps the module tool from walking a modulepath.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ModuleCure {
-    /// A cache of its own: its release reads one, this user may write it, and nothing in it is
-    /// private.
+    /// A cache of its own: its release reads one, `load` passes over it, this user may write it, and
+    /// nothing in it is private.
     Cache,
     /// becalm's index: `becalm modules avail` answers what this release answers.
     Index {

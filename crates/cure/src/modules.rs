@@ -33,10 +33,8 @@ pub(crate) fn cures(input: &PlanInput, finding: &Finding) -> StormCures {
     let modulepaths = walked(finding);
     let mut all = StormCures::default();
     if is_lmod {
-        all.not_chosen.push(refused(
-            "becalm modules index",
-            "it is of Environment Modules, and this is Lmod",
-        ));
+        all.not_chosen
+            .push(refused("becalm modules calm", "it is of Environment Modules, and this is Lmod"));
         all.looks.push(CloserLook {
             storm: Storm::Modules,
             text: "Lmod reads a cache of its own where its lmodrc.lua names a directory for it; \
@@ -60,14 +58,16 @@ pub(crate) fn cures(input: &PlanInput, finding: &Finding) -> StormCures {
     if !all.cures.iter().any(builds_cache) {
         all.not_chosen.push(refused(
             "module cachebuild",
-            "it takes Modules 5.3, a modulepath that is yours to write, and nothing in it that is \
-             private: a cache shows all that its builder could read",
+            "it takes Modules 5.3, a modulepath that is yours to write, nothing in it that is private \
+             (a cache shows all that its builder could read), and ignore_cache_subcmds: else load reads \
+             all of it",
         ));
     }
     all.looks.push(CloserLook {
         storm: Storm::Modules,
-        text: "See what in the tree makes it so, and what can be changed here".to_owned(),
-        command: Some(format!("becalm modules audit {}", quoted(worst.path()))),
+        text: "See what commands cost there, and which steps would help (status 1: there are some)"
+            .to_owned(),
+        command: Some(format!("becalm modules status {}", quoted(worst.path()))),
     });
     all
 }
@@ -100,21 +100,22 @@ fn cure(input: &PlanInput, modulepaths: &[&SourcePath]) -> Option<Cure> {
     let (text, command, change, risk, effect) = match of {
         ModuleCure::Unknown => return None,
         ModuleCure::Cache => (
-            "Build the cache of Modules, checked: it then reads one file in place of the tree; \
-             becalm modules cache check says when it is stale",
-            format!("becalm modules cache build {names}"),
+            "Calm the modulepath: a cache of Modules, checked, which then reads one file in place of \
+             the tree; becalm modules status says when it is stale",
+            format!("becalm modules calm --apply {names}"),
             CureChange::BuildModuleCache { modulepaths },
             "a module that is added later is not seen until the cache is built anew, and module \
              load reads it, too",
             walks.with_cache(paths.len() as u64),
         ),
         ModuleCure::Index { shell } => (
-            "Make an index, and have this shell ask it first: what it cannot answer to the byte is \
-             left to Modules",
-            format!("becalm modules index {names} && {}", hook(shell)),
+            "Calm the modulepath, and have this shell ask its index first: what it cannot answer to \
+             the byte is left to Modules",
+            format!("becalm modules calm --apply {names} && {}", hook(shell)),
             CureChange::IndexModules { modulepaths },
-            "none of what is shown changes; the hook is of this shell alone: put it into a profile \
-             to keep it, after the line that sets module up, and so into a script that sets it up",
+            "none of what is shown changes; rc files and strays that only cost are moved, and a file \
+             for shells is written, without --apply it says which; becalm undo takes all of it back; \
+             a script that sets module up itself needs the hook after that line",
             walks.with_index(),
         ),
     };

@@ -243,17 +243,17 @@ fn a_modulepath_is_indexed_or_gets_a_cache_by_what_the_machine_has() {
         let recording = walking("/usr/bin/tclsh8.6", argv).told();
         cures_of(&recording, Storm::Modules, &Machine { module_cure, ..ABLE })
     };
-    let look = "becalm modules audit /opt/modules";
-    let index = "becalm modules index /opt/modules && eval \"$(becalm modules hook bash)\"";
+    let look = "becalm modules status /opt/modules";
+    let index = "becalm modules calm --apply /opt/modules && eval \"$(becalm modules hook bash)\"";
     assert_eq!(commands(&with(&avail, ABLE.module_cure)), [index, look]);
-    let cache = "becalm modules cache build /opt/modules";
+    let cache = "becalm modules calm --apply /opt/modules";
     assert_eq!(commands(&with(&avail, |_| ModuleCure::Cache)), [cache, look]);
     assert_eq!(commands(&with(&avail, |_| ModuleCure::Unknown)), [look]);
     let load = ["tclsh", "/usr/lib/modulecmd.tcl", "bash", "load", "x"];
     assert_eq!(commands(&with(&load, ABLE.module_cure)), [look], "load is not answered from one");
     let lmod = ["lua", "/opt/lmod/libexec/lmod", "bash", "avail"];
     let all = cures(walking("/usr/bin/lua5.3", &lmod), Storm::Modules);
-    assert_eq!((commands(&all), refused(&all)), (vec![], vec!["becalm modules index"]));
+    assert_eq!((commands(&all), refused(&all)), (vec![], vec!["becalm modules calm"]));
 }
 
 #[test]

@@ -9,15 +9,22 @@
 //! | `watched` | whether a tree is still what its index says, told by a process that watches it |
 //! | `avail` | `module avail` without Tcl, the same answer or none |
 //! | `audit` | what `avail`, `load` and `whatis` cost on a tree, and why |
+//! | `status` | how modulepaths are, and which steps would help |
+//! | `calm` | all of these as one plan for a site |
+//! | `explain` | what the calls of one `module` command are for |
 //! | `cache` | caches that can be trusted: checked, built, kept fresh |
 //! | `tidy` | the cookbook's steps, where they change nobody's view and slow no `load` down |
 
 pub mod audit;
 pub mod avail;
 pub mod cache;
+pub mod calm;
+mod captured;
+pub mod explain;
 pub mod index;
 mod recorded;
 pub mod site;
+pub mod status;
 pub mod tcl;
 pub mod tidy;
 pub mod tree;

@@ -24,6 +24,8 @@ impl Place {
             ("PATH", format!("{bin}:/usr/bin:/bin")),
             ("HOME", scene.subdirectory("home")),
             ("LC_ALL", "C".to_owned()),
+            ("BECALM_MODULES_INDEX", scene.at("index")),
+            ("BECALM_MODULES_HOOKS", scene.at("hooks")),
         ];
         let env = env.map(|(name, value)| (name.to_owned(), value)).to_vec();
         Place { scene, directory, env }

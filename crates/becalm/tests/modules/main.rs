@@ -5,8 +5,11 @@
 mod audit;
 mod avail;
 mod cache;
+mod calm;
+mod explain;
 mod hook;
 mod scene;
+mod status;
 mod tidy;
 mod watch;
 

@@ -33,6 +33,8 @@ pub use github::annotations;
 pub use measure::{Measured, Timeout, measure};
 pub use predict::{CommandPrediction, ModuleCommand, predict};
 pub use rc::{Movable, WhyNot};
-pub use report::{Audit, AuditRequest, AuditedModulepath, CommandCost, RuleSum, audit};
+pub use report::{
+    Audit, AuditRequest, AuditedModulepath, CommandCost, RuleSum, audit, crowded_module,
+};
 pub use sarif::sarif;
 pub use view::UserView;

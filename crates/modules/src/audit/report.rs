@@ -259,7 +259,7 @@ fn costs(
     let mut costs = Vec::new();
     for view in views {
         let trees: Vec<&ModulepathTree> = view.trees.iter().collect();
-        let load = wanted.load.clone().or_else(|| largest(&trees));
+        let load = wanted.load.clone().or_else(|| crowded_module(&trees));
         let asks = [
             Some(ModuleCommand::Avail),
             load.map(ModuleCommand::Load),
@@ -302,7 +302,7 @@ fn cost(
 }
 
 /// The module with the most files in one directory: to load it is what costs most.
-fn largest(trees: &[&ModulepathTree]) -> Option<String> {
+pub fn crowded_module(trees: &[&ModulepathTree]) -> Option<String> {
     let mut files: BTreeMap<&str, u64> = BTreeMap::new();
     let all = trees.iter().flat_map(|tree| &tree.entries);
     for entry in

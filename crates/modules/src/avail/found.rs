@@ -104,10 +104,13 @@ impl<'a> AvailNames<'a> {
         let mut found = AvailNames { names, directories, automatic, defines_broken, is_tangled };
         found.add_files(view, config, pattern);
         let targeted = found.add_definitions(view, &state.symbols);
+        found.add_virtuals(view, config, &state.symbols);
         found.leave_out_dotted(config, pattern, filter, &targeted, state);
         // A pattern may name a symbol that Modules itself defines.
         if state.has_symbols || filter != AvailFilter::All || !pattern.fits_all() {
             found.fill_directories();
+            let is_directory = |name: &String| found.directories.contains_key(name.as_str());
+            found.is_tangled |= state.symbols.virtuals.keys().any(is_directory);
             found.add_directories(config, pattern, &mut state.symbols);
         }
         (!found.is_tangled).then_some(found)
@@ -148,6 +151,22 @@ impl<'a> AvailNames<'a> {
             }
         }
         targeted
+    }
+
+    /// Virtual modules of this modulepath's rc files. One that has the name of something else is
+    /// Modules' to tell.
+    fn add_virtuals(&mut self, view: &ModulepathView<'_>, config: &Config, symbols: &RcSymbols) {
+        let root = format!("{}/", view.root());
+        for (name, made) in &symbols.virtuals {
+            if !made.source.starts_with(&root) {
+                continue;
+            }
+            let is_valid = !config.checks_cookies || made.cookie.is_valid_for(&config.release);
+            self.is_tangled |= self.names.contains_key(name);
+            self.defines_broken |= !is_valid;
+            let what = if is_valid { NameKind::Module } else { NameKind::Broken };
+            self.names.insert(Cow::Owned(name.clone()), what);
+        }
     }
 
     fn define(&mut self, name: &str, what: NameKind) {

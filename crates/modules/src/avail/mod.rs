@@ -48,7 +48,7 @@ pub use config::TerminalStyle;
 pub use roots::modulepaths;
 
 use crate::index::{IndexStore, SiteNotes, StoreError};
-use crate::site::{Environment, Release};
+use crate::site::{Environment, ModulesSite, Release};
 use config::{Config, Style};
 use found::{AvailNames, AvailState};
 use pattern::Pattern;
@@ -105,6 +105,20 @@ pub enum Unable {
     /// The order of something depends on how Tcl keeps it.
     #[error("{0}")]
     Order(&'static str),
+}
+
+/// Why no index of this site's would be asked, whatever is in the modulepaths and in the
+/// environment; none if one would.
+pub fn site_refusal(site: &ModulesSite) -> Option<String> {
+    let mut environment = Environment::default();
+    environment.set("MODULES_CMD", &site.command);
+    let notes = match SiteNotes::take(&environment) {
+        Ok(notes) => notes,
+        Err(why) => return Some(why.to_string()),
+    };
+    let request = AvailRequest::parse(&["avail".to_owned()]).ok()?;
+    let terminal = TerminalStyle { is_stderr: false, columns: None };
+    Config::of(&notes, &environment, &request, terminal).err().map(|why| why.to_string())
 }
 
 /// Answers `module WORDS…`, as it would be answered in this environment.

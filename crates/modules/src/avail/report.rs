@@ -204,7 +204,9 @@ impl<'a> AvailReport<'a> {
         marks: &[(String, String)],
     ) -> Result<Option<AvailItem<'static>>, Unable> {
         let (key, suffix, time) = match what {
-            NameKind::Module => ("", String::new(), long::modified(&Path::new(root).join(name))?),
+            NameKind::Module => {
+                ("", String::new(), long::modified(Path::new(&state.symbols.file(root, name)))?)
+            }
             NameKind::Directory => ("di", "/".to_owned(), String::new()),
             NameKind::Alias(module) => ("al", format!(" -> {module}"), String::new()),
             NameKind::Version(_) | NameKind::Broken => return Ok(None),
@@ -244,7 +246,8 @@ impl<'a> AvailReport<'a> {
         let about = match what {
             NameKind::Directory => format!("\"directory\", \"symbols\": {symbols}"),
             NameKind::Module => format!(
-                "\"modulefile\", \"symbols\": {symbols}, \"tags\": {tags}, \"pathname\": \"{root}/{name}\""
+                "\"modulefile\", \"symbols\": {symbols}, \"tags\": {tags}, \"pathname\": \"{}\"",
+                state.symbols.file(root, name)
             ),
             NameKind::Alias(module) => {
                 format!(
@@ -281,7 +284,7 @@ impl<'a> AvailReport<'a> {
         // Since 5.7, tags of a loaded module are not those of another file of the same name.
         if let (Some((_, file)), NameKind::Module, Style::Since57) =
             (loaded, what, self.config.style)
-            && *file != format!("{root}/{name}")
+            && *file != state.symbols.file(root, name)
         {
             return Vec::new();
         }

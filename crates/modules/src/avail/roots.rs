@@ -17,7 +17,7 @@ pub fn modulepaths(environment: &Environment) -> Result<Vec<PathBuf>, Unable> {
     for (path, odd) in modulepath(value) {
         let text = path.to_str().ok_or_else(|| unable(&path.to_string_lossy()))?;
         let root = match odd {
-            None => Some(text.to_owned()),
+            None => Some(joined(text)),
             Some(ModulepathOddity::Relative) => None,
             Some(ModulepathOddity::Variable) => resolved(text, environment),
         };
@@ -28,6 +28,14 @@ pub fn modulepaths(environment: &Environment) -> Result<Vec<PathBuf>, Unable> {
         }
     }
     Ok(roots)
+}
+
+/// A path without slashes at its end and with single ones in it, as Tcl's `file join` makes it. Two
+/// at its beginning stay: Tcl may give them a meaning.
+fn joined(path: &str) -> String {
+    let begins = path.len() - path.trim_start_matches('/').len();
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+    format!("{}{}", &path[..begins], parts.join("/"))
 }
 
 /// Whether Modules leaves a path as it is (`getAbsolutePath`).

@@ -6,6 +6,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::index::{RcDefinition, RcFile};
 use crate::tcl::dictionary;
+use crate::tree::Cookie;
 
 /// The definitions of all rc files that were read so far, in their order. It grows as `avail`
 /// comes by more of them, and one definition can change what an earlier one leads to.
@@ -17,6 +18,8 @@ pub(super) struct RcSymbols {
     pub(super) versions: FxHashMap<String, Target>,
     /// `alias` -> `foo/1` (`g_moduleAlias`), and the rc file that says so.
     pub(super) aliases: FxHashMap<String, Target>,
+    /// Virtual modules (`g_moduleVirtual`, `g_sourceVirtual`).
+    pub(super) virtuals: FxHashMap<String, VirtualModule>,
     /// The symbols of a module, sorted (`g_symbolHash`).
     symbols: FxHashMap<String, Vec<String>>,
     /// Symbols that are not shown (`g_hiddenSymHash`).
@@ -43,6 +46,17 @@ const MOST_STEPS: u32 = 1_000_000;
 #[derive(Clone, Debug)]
 pub(super) struct Target {
     pub(super) module: String,
+    /// The path of the rc file.
+    pub(super) source: String,
+}
+
+/// A virtual module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct VirtualModule {
+    /// Its file.
+    pub(super) file: String,
+    /// What that begins with.
+    pub(super) cookie: Cookie,
     /// The path of the rc file.
     pub(super) source: String,
 }
@@ -93,6 +107,14 @@ impl RcSymbols {
                         }
                     }
                 }
+                RcDefinition::Virtual { name, file, cookie, .. } => {
+                    let (base, version) = own(name, directory);
+                    let (file, cookie) = (file.clone(), cookie.clone());
+                    let module = VirtualModule { file, cookie, source: source.clone() };
+                    // The last one counts, in one modulepath only.
+                    let before = self.virtuals.insert(whole(&base, version.as_deref()), module);
+                    self.is_tangled |= before.is_some();
+                }
                 RcDefinition::Alias { name, module } => {
                     let (base, version) = own(name, directory);
                     let alias = whole(&base, version.as_deref());
@@ -111,6 +133,14 @@ impl RcSymbols {
     /// rc files say.
     pub(super) fn automatic(&mut self, name: &str, target: &str) {
         self.pending.push((name.to_owned(), target.to_owned()));
+    }
+
+    /// The file of a module of a modulepath.
+    pub(super) fn file(&self, root: &str, name: &str) -> String {
+        let is_of_root =
+            |source: &str| source.strip_prefix(root).is_some_and(|rest| rest.starts_with('/'));
+        let made = self.virtuals.get(name).filter(|made| is_of_root(&made.source));
+        made.map_or_else(|| format!("{root}/{name}"), |made| made.file.clone())
     }
 
     /// Whether nothing has a symbol.

@@ -111,6 +111,8 @@ pub struct Occasion {
     /// It is built as often as the tree changes: then one that becalm has put there is not kept. It
     /// was made of the tree, and is out of date.
     pub is_upkeep: bool,
+    /// It is undone with what was applied under this id.
+    pub under: Option<String>,
 }
 
 /// A cache that was published.
@@ -294,6 +296,9 @@ impl CacheDraft {
             false => Step::Create { path, mode, content },
         };
         let plan = Plan { title, steps: vec![step], ..Plan::default() };
-        Ok(remedy::apply(&plan, &options)?.id)
+        Ok(match &occasion.under {
+            Some(id) => remedy::extend(id, &plan, &options)?.id,
+            None => remedy::apply(&plan, &options)?.id,
+        })
     }
 }

@@ -3,7 +3,7 @@
 use crate::site::ModulesSite;
 
 /// What to do so that `load` stays as fast as without a cache; none where that is done.
-pub(super) fn note(site: &ModulesSite) -> Option<String> {
+pub fn note(site: &ModulesSite) -> Option<String> {
     if !super::reads_caches(site) {
         return None;
     }

@@ -34,6 +34,7 @@ mod watch;
 pub use build::{CacheBuildError, Occasion, PublishedCache, build};
 pub use check::check;
 pub use fault::{Checked, Fault, FaultCounts, FaultKind};
+pub use load::note as load_note;
 pub use script::{CacheCommand, CacheOddity, Says, Script, parse};
 pub use view::{ViewDifference, users};
 pub use watch::{Watch, WatchError, WatchMethod};

@@ -8,12 +8,15 @@ use super::names::{
     FileName, IndexDirectory, IndexNames, Limited, PathState, RcDefinition, RcFile,
 };
 use super::still::pause;
+use super::virtual_target::{read_cookies, target};
 use crate::cache;
 use crate::site::{ModulepathOddity, ModulesSite, modulepath};
 use crate::tcl::dictionary;
 use crate::tcl::rc::{self, Definition, Unread};
 use crate::tree::rights::{Everyone, way_is_open};
-use crate::tree::{ChangeStamp, ModulepathTree, Rc, TreeEntry, TreeEntryKind, WalkLimits, walk};
+use crate::tree::{
+    ChangeStamp, Cookie, ModulepathTree, Rc, TreeEntry, TreeEntryKind, WalkLimits, walk,
+};
 
 /// rc files are some kilobytes; one of a cookbook's virtual modulepath, a megabyte.
 const MOST_RC: u64 = 16 << 20;
@@ -98,6 +101,8 @@ pub fn build(
     site: &ModulesSite,
     lease: u32,
 ) -> Result<IndexNames<'static>, NotIndexable> {
+    // Slashes at its end are none of its name.
+    let root = &root.components().collect::<PathBuf>();
     let text = plain_root(root).ok_or_else(|| NotIndexable::Path { path: root.to_owned() })?;
     let mut before = walk(root, WalkLimits { cookies: false, ..WalkLimits::default() });
     for _ in 0..WALKS {
@@ -202,6 +207,9 @@ impl<'a> Collector<'a> {
             collector.add(entry, site)?;
         }
         let mut names = collector.names;
+        if !read_cookies(&mut names) {
+            return Err(NotIndexable::Changing { path: path() });
+        }
         names.files.sort_by(|left, right| dictionary(&left.name, &right.name));
         Ok(names)
     }
@@ -230,7 +238,7 @@ impl<'a> Collector<'a> {
                 return Err(NotIndexable::Rc { path, why });
             }
             (TreeEntryKind::Rc(rc, cookie), Some(stamp)) => {
-                let rules = rules(&path, *rc, &name)?;
+                let rules = rules(&path, *rc, &name, &mut self.everyone)?;
                 let (cookie, seen) = (cookie.clone(), stamp.into());
                 self.names.rcs.push(RcFile { name, seen, cookie, rules });
             }
@@ -287,7 +295,12 @@ fn cache_as_tree(
 }
 
 /// What an rc file defines.
-fn rules(path: &Path, kind: Rc, name: &str) -> Result<Vec<RcDefinition>, NotIndexable> {
+fn rules(
+    path: &Path,
+    kind: Rc,
+    name: &str,
+    everyone: &mut Everyone,
+) -> Result<Vec<RcDefinition>, NotIndexable> {
     let wrong = |why: String| NotIndexable::Rc { path: path.to_owned(), why };
     // Its path is put between quotes in a script.
     if name.contains(['{', '}', '\\', '"', '$', '[', ']']) {
@@ -305,7 +318,13 @@ fn rules(path: &Path, kind: Rc, name: &str) -> Result<Vec<RcDefinition>, NotInde
     let mut default = None;
     for defined in defined {
         let line = defined.line;
-        match rule(defined.definition, name).map_err(|why| wrong(format!("line {line}: {why}")))? {
+        let rule = match defined.definition {
+            Definition::Virtual { name: module, file } => {
+                virtual_module(path, name, module, &file, everyone)
+            }
+            definition => rule(definition, name),
+        };
+        match rule.map_err(|why| wrong(format!("line {line}: {why}")))? {
             // The last one counts, after all else of the file.
             RcDefinition::Default(version) => default = Some(version),
             rule => rules.push(rule),
@@ -316,14 +335,29 @@ fn rules(path: &Path, kind: Rc, name: &str) -> Result<Vec<RcDefinition>, NotInde
     Ok(rules)
 }
 
+fn virtual_module(
+    path: &Path,
+    rc: &str,
+    name: String,
+    file: &str,
+    everyone: &mut Everyone,
+) -> Result<RcDefinition, &'static str> {
+    if !is_plain_module(&name, !rc.contains('/')) {
+        return Err("a name with letters that may mean something");
+    }
+    let (file, seen) = target(path.parent().unwrap_or(Path::new("/")), file, everyone)?;
+    Ok(RcDefinition::Virtual { name, file, cookie: Cookie::NotRead, seen })
+}
+
 fn rule(definition: Definition, rc: &str) -> Result<RcDefinition, &'static str> {
     let at_top = !rc.contains('/');
     let rule = match definition {
         Definition::Default(version) => RcDefinition::Default(version),
         Definition::Symbols { module, symbols } => RcDefinition::Symbols { module, symbols },
         Definition::Alias { name, module } => RcDefinition::Alias { name, module },
-        Definition::Virtual { .. } => return Err("module-virtual"),
-        Definition::Other(_) => return Err("hides, forbids or tags modules"),
+        Definition::Virtual { .. } | Definition::Other(_) => {
+            return Err("hides, forbids or tags modules");
+        }
     };
     let is_plain = match &rule {
         RcDefinition::Default(version) => is_plain_word(version) && !version.contains('/'),
@@ -334,6 +368,7 @@ fn rule(definition: Definition, rc: &str) -> Result<RcDefinition, &'static str> 
         RcDefinition::Alias { name, module } => {
             is_plain_module(name, at_top) && is_plain_module(module, at_top)
         }
+        RcDefinition::Virtual { .. } => false,
     };
     is_plain.then_some(rule).ok_or("a name with letters that may mean something")
 }

@@ -1,6 +1,6 @@
 //! Whether the tree is still what the index says.
 
-use super::names::{FileName, IndexNames, PathState};
+use super::names::{FileName, IndexNames, PathState, RcDefinition};
 use crate::tree::ChangeStamp;
 
 impl IndexNames<'_> {
@@ -8,6 +8,7 @@ impl IndexNames<'_> {
     /// opened, too: their content and permissions count then. One call each, of what is in those
     /// names at the modulepath's top that `walked` picks.
     pub fn is_fresh(&self, walked: impl Fn(&str) -> bool, files: bool) -> bool {
+        let files_count = files;
         let mut path = String::new();
         let is_walked = |name: &str| walked(name.split('/').next().unwrap_or(name));
         let mut directories =
@@ -17,7 +18,23 @@ impl IndexNames<'_> {
         directories.all(|directory| self.now(&directory.name, &mut path) == Some(directory.seen))
             && rcs.all(|rc| self.now(&rc.name, &mut path) == Some(rc.seen))
             && self.cache_is_as_seen()
+            && (!files_count || self.targets_are_as_seen(&is_walked))
             && files.all(|file| self.is_unchanged(file, &mut path))
+    }
+
+    /// Whether nothing of the files behind virtual modules has changed.
+    fn targets_are_as_seen(&self, is_walked: &impl Fn(&str) -> bool) -> bool {
+        let mut rules = self.rcs.iter().flat_map(|rc| &rc.rules);
+        rules.all(|rule| match rule {
+            // Of a name of the rc file's own directory it is not known where it leads.
+            RcDefinition::Virtual { name, file, seen, .. }
+                if name.starts_with(['.', '/']) || is_walked(name) =>
+            {
+                let now = rustix::fs::lstat(file.as_str());
+                now.is_ok_and(|now| PathState::from(&ChangeStamp::of(&now)) == *seen)
+            }
+            _ => true,
+        })
     }
 
     /// Whether nothing of a file has changed: its content, its permissions, its list of who may

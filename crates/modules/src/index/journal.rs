@@ -19,9 +19,19 @@ impl IndexJournal {
         IndexJournal { state, title, id: None }
     }
 
+    /// The same, with nothing put in place yet, for a run that is called otherwise.
+    pub fn titled(&self, title: String) -> IndexJournal {
+        IndexJournal::new(self.state.clone(), title)
+    }
+
     /// What comes now is undone with what was applied under this id.
     pub fn go_on_under(&mut self, id: String) {
         self.id = Some(id);
+    }
+
+    /// The id of what was put in place; none if nothing was, or only made anew.
+    pub fn id(&self) -> Option<&str> {
+        self.id.as_deref()
     }
 
     /// Puts a file in place, all at once, with the directories above it. One that becalm has put

@@ -21,6 +21,7 @@ mod names;
 mod site;
 mod still;
 mod store;
+mod virtual_target;
 
 pub use build::{NotIndexable, build};
 pub use journal::IndexJournal;

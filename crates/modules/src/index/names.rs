@@ -71,6 +71,17 @@ pub enum RcDefinition {
         /// Its symbols.
         symbols: Vec<String>,
     },
+    /// `module-virtual NAME FILE`
+    Virtual {
+        /// The module's name.
+        name: String,
+        /// Its file, absolute; everyone may read it.
+        file: String,
+        /// What it begins with.
+        cookie: Cookie,
+        /// Its state.
+        seen: PathState,
+    },
     /// `module-alias NAME MODULE`
     Alias {
         /// The alias.

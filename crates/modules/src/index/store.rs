@@ -20,7 +20,7 @@ use crate::site::Environment;
 use crate::tree::rights::{Everyone, way_is_open};
 
 /// What an index begins with; another number for another form.
-const MAGIC: &str = "becalm-names 2";
+const MAGIC: &str = "becalm-names 3";
 
 /// An index of a million names has 60 MB.
 const MOST: u64 = 256 << 20;

@@ -14,6 +14,9 @@ use crate::tcl::commands;
 /// `modulecmd.tcl` of 5.7 has 0.8 MB.
 const MOST: u64 = 16 << 20;
 
+/// The library in C that Modules loads for its I/O, where it is installed.
+pub const EXTENSION: &str = "libtclenvmodules.so";
+
 /// A Modules installation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModulesSite {
@@ -125,6 +128,20 @@ impl ModulesSite {
     /// Whether a script of the site may change what Modules does.
     pub fn is_customised(&self) -> bool {
         self.scripts.iter().any(|script| !script.is_empty)
+    }
+
+    /// The library in C that it loads for its I/O: where it is, or would be; none if this release
+    /// does not say (`initConfTclExtLib`).
+    pub fn extension_library(&self) -> Option<PathBuf> {
+        let text = text(&self.command).ok()?;
+        let (_, after) = text.split_once("\nproc initConfTclExtLib")?;
+        let (body, _) = after.split_once("\n}\n")?;
+        let lines = body.lines().map(str::trim_start).filter(|line| line.starts_with("set libdir"));
+        let directories = lines.filter_map(|line| line.split_once('{')?.1.split_once('}'));
+        let libraries = directories.map(|(directory, _)| Path::new(directory).join(EXTENSION));
+        let mut libraries: Vec<PathBuf> = libraries.collect();
+        let there = libraries.iter().position(|library| library.exists()).unwrap_or(0);
+        (there < libraries.len()).then(|| libraries.swap_remove(there))
     }
 
     /// The words that run Modules for a shell: the interpreter, the script, the shell, and then

@@ -18,7 +18,7 @@ mod setting;
 mod user;
 
 pub use environment::Environment;
-pub use found::{ModulesSite, SiteError, SiteScript};
+pub use found::{EXTENSION, ModulesSite, SiteError, SiteScript};
 pub use modulepath::{ModulepathOddity, modulepath};
 pub use release::Release;
 pub use setting::{ModulesSetting, SettingSource};

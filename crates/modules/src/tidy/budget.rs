@@ -106,8 +106,8 @@ fn saved_by_load(shelf: &Shelf<'_>, planned: &Planned<'_>, top: &Path) -> u64 {
     merged * RC + cookies as u64 * COOKIE
 }
 
-/// The calls that an `avail` saves.
-pub(super) fn saved_by_avail(shelves: &[Shelf<'_>], planned: &[Planned<'_>]) -> u64 {
+/// The calls that an `avail` saves in each modulepath.
+pub(super) fn saved_by_avail(shelves: &[Shelf<'_>], planned: &[Planned<'_>]) -> Vec<u64> {
     let of = |(shelf, planned): (&Shelf<'_>, &Planned<'_>)| {
         let merged = planned.merged.by_top.values().map(Vec::len).sum::<usize>();
         let files =
@@ -116,5 +116,5 @@ pub(super) fn saved_by_avail(shelves: &[Shelf<'_>], planned: &[Planned<'_>]) -> 
         let saved = merged as u64 * RC + cookies as u64 * COOKIE;
         saved.saturating_sub(u64::from(planned.gets_root) * RC)
     };
-    shelves.iter().zip(planned).map(of).sum()
+    shelves.iter().zip(planned).map(of).collect()
 }

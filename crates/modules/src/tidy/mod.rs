@@ -66,6 +66,8 @@ pub struct TidyOptions {
     pub virtual_in: Option<PathBuf>,
     /// Go on even where a `load` takes more calls or time from then on.
     pub slower_load: bool,
+    /// Modulepaths that are looked at with the others, and in which nothing is changed.
+    pub left_alone: Vec<PathBuf>,
 }
 
 /// Modulepaths as a user sees them.
@@ -115,6 +117,9 @@ pub struct Tidying {
     pub modulepath: Vec<PathBuf>,
     /// The calls on the tree that a plain `avail` is expected to save.
     pub saved_calls: u64,
+    /// The same of each modulepath.
+    #[serde(skip)]
+    pub saved_in: Vec<(PathBuf, u64)>,
     /// What may go wrong, one sentence each.
     pub risks: Vec<String>,
 }

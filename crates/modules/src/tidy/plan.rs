@@ -68,8 +68,10 @@ fn in_place<'a>(
     let readers = ModulefileReaders::of(shelves);
     let mut planned: Vec<_> = shelves.iter().map(|_| Planned::default()).collect();
     let is_checked = ground.site.setting("mcookie_check") != Some("eval");
+    let is_ours = |shelf: &Shelf<'_>| !options.left_alone.iter().any(|root| root == shelf.root);
     if is_checked {
-        for (shelf, planned) in shelves.iter().zip(&mut planned) {
+        for (shelf, planned) in shelves.iter().zip(&mut planned).filter(|(shelf, _)| is_ours(shelf))
+        {
             let found = strays::of(shelf, &readers, options);
             tidying.kept.extend(found.kept);
             planned.moved = found.moved.iter().map(|(name, _)| *name).collect();
@@ -89,13 +91,16 @@ fn in_place<'a>(
             }
         }
     }
-    budget::choose(
-        shelves,
-        &mut planned,
-        merge::candidates(shelves, Some(&readers)),
-        options.slower_load,
-    );
-    tidying.saved_calls = budget::saved_by_avail(shelves, &planned);
+    let mut candidates = merge::candidates(shelves, Some(&readers));
+    for (shelf, candidates) in shelves.iter().zip(&mut candidates) {
+        if !is_ours(shelf) {
+            *candidates = merge::Candidates::default();
+        }
+    }
+    budget::choose(shelves, &mut planned, candidates, options.slower_load);
+    let saved = budget::saved_by_avail(shelves, &planned);
+    tidying.saved_calls = saved.iter().sum();
+    tidying.saved_in = shelves.iter().map(|shelf| shelf.root.to_owned()).zip(saved).collect();
     for ((shelf, planned), hidden) in shelves.iter().zip(planned).zip(hidden) {
         write_root(shelf, planned, hidden, tidying);
     }
@@ -117,6 +122,13 @@ fn unchecked(
         .enumerate()
         .map(|(at, (shelf, planned))| hide::lines(shelf, at, &planned.moved, ground.views));
     let lines = lines.collect::<Result<Vec<_>, _>>()?;
+    let needed = shelves.iter().zip(&lines).filter(|(_, lines)| !lines.is_empty());
+    for (shelf, _) in needed {
+        if options.left_alone.iter().any(|root| root == shelf.root) {
+            let root = shelf.root.display();
+            return Err(format!("{root} is another's, and files in it had to be hidden"));
+        }
+    }
     for ((shelf, planned), hidden) in shelves.iter().zip(&mut *planned).zip(&lines) {
         planned.unchecked = true;
         planned.lines = hidden.len();

@@ -2,22 +2,18 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
 use std::time::Duration;
 
 use launch::{CannotStart, Command, Ended, Stage};
 use recording::query::{self, CallFilter, GroupBy};
-use rustix::fs::{MemfdFlags, memfd_create};
 use serde::{Deserialize, Serialize};
 
 use super::{CheckedCommand, TidyView, question};
+use crate::captured::captured;
 use crate::recorded::recorded;
 use crate::site::{Environment, ModulesSite, User, UserError};
 use crate::tree::TreeEntryKind;
 
-/// No answer is read beyond this, in bytes.
-const MOST: u64 = 256 << 20;
 /// So many questions are asked in one process.
 const AT_ONCE: usize = 64;
 /// So long they may take.
@@ -275,47 +271,30 @@ impl Asking<'_> {
     }
 }
 
-/// Runs a command, and reads what it writes. This process's own output goes the same way from
-/// then on: it is a stage.
+/// Runs a command, and reads what it writes.
 fn answer(command: &Command) -> Result<CommandOutput, String> {
-    let (mut stdout, mut stderr) = (capture(1)?, capture(2)?);
-    let ended = launch::timed(command).map_err(|why: CannotStart| why.to_string())?.ended;
-    Ok(CommandOutput { ended, stdout: text(&mut stdout)?, stderr: text(&mut stderr)? })
-}
-
-/// Makes a standard stream a file in memory.
-fn capture(stream: u8) -> Result<File, String> {
-    let made = memfd_create("becalm", MemfdFlags::CLOEXEC).and_then(|file| {
-        match stream {
-            1 => rustix::stdio::dup2_stdout(&file)?,
-            _ => rustix::stdio::dup2_stderr(&file)?,
-        }
-        Ok(File::from(file))
-    });
-    made.map_err(|error| error.to_string())
-}
-
-fn text(file: &mut File) -> Result<String, String> {
-    let mut bytes = Vec::new();
-    let read = file.seek(SeekFrom::Start(0)).and_then(|_| file.take(MOST).read_to_end(&mut bytes));
-    read.map_err(|error| error.to_string())?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    let (streams, timed) =
+        captured(|| launch::timed(command).map_err(|why: CannotStart| why.to_string()))?;
+    let [stdout, stderr] = streams;
+    Ok(CommandOutput { ended: timed.ended, stdout, stderr })
 }
 
 fn effort(command: &Command, control: &Command) -> Result<Effort, String> {
-    let _streams = (capture(1)?, capture(2)?);
-    let calls = calls(command)?.min(calls(command)?);
     let time = |command: &Command| {
         let timed = launch::timed(command).map_err(|why| why.to_string())?;
         Ok::<f64, String>(timed.wall.as_secs_f64())
     };
-    let mut effort = Effort { calls, seconds: Vec::new(), relative: Vec::new() };
-    for _ in 0..RUNS {
-        let (beside, seconds) = (time(control)?, time(command)?);
-        effort.seconds.push(seconds);
-        effort.relative.push(seconds / beside);
-    }
-    Ok(effort)
+    let measure = || {
+        let calls = calls(command)?.min(calls(command)?);
+        let mut effort = Effort { calls, seconds: Vec::new(), relative: Vec::new() };
+        for _ in 0..RUNS {
+            let (beside, seconds) = (time(control)?, time(command)?);
+            effort.seconds.push(seconds);
+            effort.relative.push(seconds / beside);
+        }
+        Ok(effort)
+    };
+    captured(measure).map(|(_, effort)| effort)
 }
 
 /// The system calls of a run.

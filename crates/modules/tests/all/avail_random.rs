@@ -60,6 +60,8 @@ fn rc_line() -> impl Strategy<Value = String> {
         4 => (module(), symbol()).prop_map(|(module, symbol)| format!("module-version {module} {symbol}")),
         1 => (module(), symbol(), symbol()).prop_map(|(module, one, two)| format!("module-version {module} {one} {two}")),
         2 => (module(), module()).prop_map(|(alias, module)| format!("module-alias {alias} {module}")),
+        2 => (module(), module(), prop::sample::select(&["", "../", "../../", "./"][..]))
+            .prop_map(|(name, file, up)| format!("module-virtual {name} {up}{file}")),
         2 => symbol().prop_map(|version| format!("set ModulesVersion {version}")),
         1 => Just("set ModulesVersion 1.10".to_owned()),
         1 => Just("# a comment".to_owned()),

@@ -172,7 +172,8 @@ fn rc_files_that_need_evaluation_are_left_to_modules() {
         "module-hide --user root a/1",
         "module-forbid --after 2020-01-01 a/1",
         "module-tag new a/1",
-        "module-virtual v/1 a/1",
+        "module-virtual v/1 $file",
+        "module-virtual v/1 nowhere",
         "modulepath-ignore a",
         "source /dev/null",
         "module-version a/1 x; module-version a/2 y z {",
@@ -185,6 +186,55 @@ fn rc_files_that_need_evaluation_are_left_to_modules() {
     let (scene, root) = tree(&["a/1", "b{/1"]);
     scene.file("m/b{/.modulerc", "#%Module\nmodule-version /1 x\n");
     assert!(!is_native(&[root]));
+}
+
+/// A modulepath `v` of virtual modules beside a modulepath `m`.
+fn virtual_tree(lines: &[&str]) -> (ModuleTree, PathBuf) {
+    let (scene, _) = tree(&["a/1", "a/2", "b/1", "c"]);
+    scene.file("m/stray", "no cookie\n");
+    scene.file("m/newer", "#%Module99\n");
+    scene.file("v/.modulerc", &format!("#%Module\n{}\n", lines.join("\n")));
+    let root = scene.at("v");
+    (scene, root)
+}
+
+#[test]
+fn virtual_modules_are_shown_as_modules_shows_them() {
+    let all = [
+        "module-virtual a/1 ../m/a/1",
+        "module-virtual a/2 ../m/a/2",
+        "module-virtual b/1 ../m/./b/1",
+        "module-virtual deep/in/it ../v/../m/c",
+        "module-virtual c ../m/c",
+        "module-virtual .hid/1 ../m/c",
+        "module-virtual a/stray ../m/stray",
+        "module-virtual a/newer ../m/newer",
+        "module-version a/1 default old",
+        "module-alias other b/1",
+        "set ModulesVersion x",
+    ];
+    let (scene, root) = virtual_tree(&all[..6]);
+    assert!(is_native(std::slice::from_ref(&root)));
+    // With others, some questions are left to Modules; what is answered is the same.
+    assert!(answered(&[scene.at("m"), root]).iter().any(|native| *native));
+    let (scene, root) = virtual_tree(&all);
+    assert!(answered(&[root, scene.at("m")]).iter().any(|native| *native));
+    let (_scene, root) = virtual_tree(&all[..6]);
+    for site in sites() {
+        let mut bench = Bench::new(&site, std::slice::from_ref(&root));
+        bench.environment.set("MODULES_MCOOKIE_CHECK", "eval");
+        for words in QUESTIONS {
+            bench.assert_same_or_unable(words);
+        }
+    }
+}
+
+#[test]
+fn slashes_at_the_end_of_a_modulepath_are_none_of_its_name() {
+    let (scene, root) = tree(&["a/1", "a/2"]);
+    scene.module("n/b/1");
+    let spelled = [PathBuf::from(format!("{}//", root.display())), scene.at("n/")];
+    assert!(is_native(&spelled));
 }
 
 #[test]

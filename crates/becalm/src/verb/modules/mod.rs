@@ -3,8 +3,12 @@
 pub mod audit;
 mod avail;
 pub mod cache;
+pub mod calm;
+pub mod explain;
 pub mod hook;
 pub mod index;
+mod site_options;
+pub mod status;
 pub mod tidy;
 mod watch;
 
@@ -18,12 +22,14 @@ use crate::exit::Failure;
 /// Each has --json.
 #[derive(clap::Args)]
 #[command(after_help = "\
+Three verbs are enough for an admin: status, calm and explain. The others are what calm is made of.
+
 Examples:
-  becalm modules audit
-  becalm modules audit --as alice /apps/modulefiles
-  becalm modules tidy --dry-run /apps/modulefiles
-  becalm modules cache check /apps/modulefiles
-  becalm modules index /apps/modulefiles")]
+  becalm modules status
+  becalm modules calm /apps/modulefiles
+  becalm modules calm --apply --keep-fresh /apps/modulefiles
+  becalm modules explain load gcc
+  becalm modules audit --as alice /apps/modulefiles")]
 pub struct ModulesArgs {
     #[command(subcommand)]
     verb: ModulesVerb,
@@ -34,9 +40,12 @@ enum ModulesVerb {
     Audit(audit::ModulesAuditArgs),
     Avail(avail::ModulesAvailArgs),
     Cache(cache::ModulesCacheArgs),
+    Calm(calm::ModulesCalmArgs),
     Command(avail::CommandArgs),
+    Explain(explain::ModulesExplainArgs),
     Hook(hook::ModulesHookArgs),
     Index(index::ModulesIndexArgs),
+    Status(status::ModulesStatusArgs),
     Tidy(tidy::ModulesTidyArgs),
     Watch(watch::ModulesWatchArgs),
 }
@@ -66,9 +75,12 @@ pub fn run(args: &ModulesArgs) -> Result<u8, Failure> {
         ModulesVerb::Audit(args) => audit::run(args),
         ModulesVerb::Avail(args) => avail::run(args),
         ModulesVerb::Cache(args) => cache::run(args),
+        ModulesVerb::Calm(args) => calm::run(args),
         ModulesVerb::Command(args) => avail::command(args),
+        ModulesVerb::Explain(args) => explain::run(args),
         ModulesVerb::Hook(args) => hook::run(args),
         ModulesVerb::Index(args) => index::run(args),
+        ModulesVerb::Status(args) => status::run(args),
         ModulesVerb::Tidy(args) => tidy::run(args),
         ModulesVerb::Watch(args) => watch::run(args),
     }

@@ -70,6 +70,7 @@ impl Stage {
         bash.env("HOME", self.at("home/me")).env("COLUMNS", "80");
         bash.env("XDG_STATE_HOME", self.at("state")).env("XDG_RUNTIME_DIR", self.at("run"));
         bash.env("BECALM_MODULES_INDEX", self.at("index"));
+        bash.env("BECALM_MODULES_HOOKS", self.at("hooks"));
         bash.env("HERE", self.at("").trim_end_matches('/'))
             .env("USERS_HOME", std::env::var_os("HOME").unwrap())
             .env("REPOSITORY", repository());

@@ -150,7 +150,7 @@ fn module_avail_walks_its_tree_and_the_modulepath_is_named() {
     let storm = storm(&findings, "modules");
     assert_eq!(storm["title"], "`module avail` opened 116 modulefiles in 30 directories");
     assert_eq!(source(storm, "modulepath")["directory"], tree.as_str());
-    assert_eq!(step(&findings, "modules", "audit"), format!("becalm modules audit {tree}"));
+    assert_eq!(step(&findings, "modules", "status"), format!("becalm modules status {tree}"));
 }
 
 #[test]

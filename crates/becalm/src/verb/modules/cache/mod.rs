@@ -188,7 +188,8 @@ fn one_built(
         false => args.users.iter().map(|name| User::named(name)).collect::<Result<_, _>>()?,
     };
     let waiting = term::ProgressBar::new();
-    let occasion = Occasion { state: remedy::state_directory()?, is_upkeep: only_if_needed };
+    let occasion =
+        Occasion { state: remedy::state_directory()?, is_upkeep: only_if_needed, under: None };
     let progress = |done, of| waiting.tell("running Modules", done, of);
     match cache::build(path, site, &users, &occasion, &progress) {
         Ok(built) => answer.built = Some(built),
@@ -264,7 +265,8 @@ fn how(how: WatchMethod, every: u64) -> String {
     }
 }
 
-fn tree(path: &Path) -> ModulepathTree {
+/// A modulepath, without its cookies.
+pub(super) fn tree(path: &Path) -> ModulepathTree {
     walk(path, WalkLimits { cookies: false, ..WalkLimits::default() })
 }
 

@@ -88,6 +88,22 @@ impl Indexer {
         }
     }
 
+    /// What is indexed now is applied under this title, and undone with what was under an id, if
+    /// there is one.
+    pub(super) fn go_on(&self, title: &str, id: Option<&str>) {
+        if let Some(journal) = &mut *self.journal.borrow_mut() {
+            *journal = journal.titled(title.to_owned());
+        }
+        if let Some(id) = id {
+            self.go_on_under(id);
+        }
+    }
+
+    /// What is indexed is undone by this; none if nothing new was put anywhere.
+    pub(super) fn id(&self) -> Option<String> {
+        self.journal.borrow().as_ref()?.id().map(str::to_owned)
+    }
+
     /// What root makes is for everyone: says so where others do not get at it.
     pub(super) fn warn_of_closed_directory(&self) {
         if let Some(directory) = self.store.directory()
@@ -100,8 +116,10 @@ impl Indexer {
     }
 
     /// Makes the index of a modulepath; where it cannot be made, the one that was there goes.
-    fn index(&self, path: PathBuf, lease: u32) -> IndexAnswer {
-        let mut answer = IndexAnswer { modulepath: path, ..IndexAnswer::default() };
+    pub(super) fn index(&self, path: PathBuf, lease: u32) -> IndexAnswer {
+        // Its index is kept under its name without slashes at the end.
+        let modulepath = path.components().collect();
+        let mut answer = IndexAnswer { modulepath, ..IndexAnswer::default() };
         match build(&answer.modulepath, &self.site, lease) {
             Ok(names) => {
                 answer.directories = names.directories.len() as u64;

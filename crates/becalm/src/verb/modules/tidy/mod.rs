@@ -1,18 +1,19 @@
 //! `becalm modules tidy`.
 
+mod apply;
 pub mod view;
 
 use std::path::PathBuf;
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use modules::site::{Environment, ModulesSite, User, modulepath};
-use modules::tidy::{
-    Asking, CommandSurvey, Ground, TidyOptions, TidyVerdict, TidyView, Tidying, plan, whom_to_ask,
-};
+use modules::tidy::{Ground, TidyOptions, TidyView, plan, whom_to_ask};
 
 use crate::again;
 use crate::exit::{Failure, NO, USAGE};
 use view::ModulesTidy;
+
+pub use apply::{apply, take_back};
 
 /// Make `module avail` ask less of the filesystem, where nobody sees or waits otherwise
 ///
@@ -124,55 +125,6 @@ pub fn run(args: &ModulesTidyArgs) -> Result<u8, Failure> {
     Ok(if shown.is_good { 0 } else { NO })
 }
 
-/// Asks, applies, and asks again: the name in the journal, where files were to be changed.
-fn apply(
-    site: &ModulesSite,
-    environment: &Environment,
-    tidying: &Tidying,
-    steps: &remedy::Plan,
-    asked: &[TidyView],
-) -> Result<(Option<String>, TidyVerdict), Failure> {
-    let waiting = term::ProgressBar::new();
-    let progress = |doing, done, of| waiting.tell(doing, done, of);
-    let roots: Vec<_> = asked.iter().flat_map(|view| &view.trees).map(|tree| &tree.root).collect();
-    let now = modulepath_text(roots.into_iter().take(tidying.modulepath.len()));
-    let before = Asking { site, environment, modulepath: now, variables: &[], progress: &progress };
-    let after = Asking {
-        modulepath: tidying.modulepath_text(),
-        variables: &tidying.environment,
-        ..before.clone()
-    };
-    let first = CommandSurvey::begin(&before, asked)?;
-    let applied = match steps.steps.is_empty() {
-        true => None,
-        false => Some(crate::verb::elf::bind::apply(steps)?),
-    };
-    // Whatever goes wrong from here on, the files are not left changed and unproven.
-    let second = first.again(&after, asked);
-    let verdict =
-        second.and_then(|second| TidyVerdict::of(tidying, &first, &second, &after, asked));
-    match verdict {
-        Ok(verdict) => Ok((applied, verdict)),
-        Err(error) => {
-            if let Some(id) = &applied {
-                take_back(id)?;
-            }
-            Err(anyhow!(error).context("changed, it could not be asked; all is as it was").into())
-        }
-    }
-}
-
-fn modulepath_text<'a>(roots: impl Iterator<Item = &'a PathBuf>) -> std::ffi::OsString {
-    roots.map(|root| root.as_os_str()).collect::<Vec<_>>().join(std::ffi::OsStr::new(":"))
-}
-
-fn take_back(id: &str) -> Result<(), Failure> {
-    let options = remedy::Options::new(remedy::state_directory()?);
-    remedy::undo(id, &options, remedy::UndoOptions::default())
-        .with_context(|| format!("taking {id} back; try: becalm undo {id}"))?;
-    Ok(())
-}
-
 fn modulepaths(args: &ModulesTidyArgs, environment: &Environment) -> Result<Vec<PathBuf>, Failure> {
     let usage = |error| Failure { status: USAGE, error };
     if !args.modulepaths.is_empty() {
@@ -214,6 +166,7 @@ fn options(args: &ModulesTidyArgs) -> Result<TidyOptions, Failure> {
         no_cookie_checks: args.no_cookie_checks,
         virtual_in: whole(&args.virtual_in)?,
         slower_load: args.slower_load,
+        left_alone: Vec::new(),
     })
 }
 

@@ -1,0 +1,59 @@
+//! A tidying, applied and proven.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, anyhow};
+use modules::site::{Environment, ModulesSite};
+use modules::tidy::{Asking, CommandSurvey, TidyVerdict, TidyView, Tidying};
+
+use crate::exit::Failure;
+
+/// Asks, applies, and asks again: the name in the journal, where files were to be changed.
+pub fn apply(
+    site: &ModulesSite,
+    environment: &Environment,
+    tidying: &Tidying,
+    steps: &remedy::Plan,
+    asked: &[TidyView],
+) -> Result<(Option<String>, TidyVerdict), Failure> {
+    let waiting = term::ProgressBar::new();
+    let progress = |doing, done, of| waiting.tell(doing, done, of);
+    let roots: Vec<_> = asked.iter().flat_map(|view| &view.trees).map(|tree| &tree.root).collect();
+    let now = modulepath_text(roots.into_iter().take(tidying.modulepath.len()));
+    let before = Asking { site, environment, modulepath: now, variables: &[], progress: &progress };
+    let after = Asking {
+        modulepath: tidying.modulepath_text(),
+        variables: &tidying.environment,
+        ..before.clone()
+    };
+    let first = CommandSurvey::begin(&before, asked)?;
+    let applied = match steps.steps.is_empty() {
+        true => None,
+        false => Some(crate::verb::elf::bind::apply(steps)?),
+    };
+    // Whatever goes wrong from here on, the files are not left changed and unproven.
+    let second = first.again(&after, asked);
+    let verdict =
+        second.and_then(|second| TidyVerdict::of(tidying, &first, &second, &after, asked));
+    match verdict {
+        Ok(verdict) => Ok((applied, verdict)),
+        Err(error) => {
+            if let Some(id) = &applied {
+                take_back(id)?;
+            }
+            Err(anyhow!(error).context("changed, it could not be asked; all is as it was").into())
+        }
+    }
+}
+
+fn modulepath_text<'a>(roots: impl Iterator<Item = &'a PathBuf>) -> std::ffi::OsString {
+    roots.map(|root| root.as_os_str()).collect::<Vec<_>>().join(std::ffi::OsStr::new(":"))
+}
+
+/// Takes back what was applied under this id.
+pub fn take_back(id: &str) -> Result<(), Failure> {
+    let options = remedy::Options::new(remedy::state_directory()?);
+    remedy::undo(id, &options, remedy::UndoOptions::default())
+        .with_context(|| format!("taking {id} back; try: becalm undo {id}"))?;
+    Ok(())
+}

@@ -1,0 +1,2 @@
+. "$REPOSITORY/tests/docs/modules.inc"
+echo 'export MODULEPATH=/apps/libraries:/apps/applications' >"$HERE/env"
