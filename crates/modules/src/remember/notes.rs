@@ -5,6 +5,10 @@
 //! | `begun` | the prelude is in effect; without it nothing is kept |
 //! | `env/NAME` | an environment variable was read, or asked for |
 //! | `env` | all of the environment may decide |
+//! | `terminal` | the size of the terminal at standard input was used, as it was told to the prelude |
+//! | `getcwd` | the next getcwd(2) decides nothing |
+//! | `cwd` | the working directory decides |
+//! | `user`, `user/known` | what the user is called is asked for from here, or no longer |
 //! | `unrepeatable/WORD` | something was asked for that is otherwise each time |
 //!
 //! Letters, digits and `_` of a name stand for themselves, every other byte is `%XX`.
@@ -17,6 +21,8 @@ pub(super) struct ToolNotes {
     pub begun: bool,
     pub variables: BTreeSet<Vec<u8>>,
     pub whole_environment: bool,
+    pub terminal: bool,
+    pub working_directory: bool,
 }
 
 impl ToolNotes {
@@ -26,8 +32,14 @@ impl ToolNotes {
         for note in notes {
             match note.strip_prefix(b"env/").map(plain) {
                 Some(Some(name)) => drop(all.variables.insert(name)),
-                None if note == b"begun" => all.begun = true,
-                _ => all.whole_environment = true,
+                None => match note.as_slice() {
+                    b"begun" => all.begun = true,
+                    b"terminal" => all.terminal = true,
+                    b"cwd" => all.working_directory = true,
+                    b"getcwd" | b"user" | b"user/known" => {}
+                    _ => all.whole_environment = true,
+                },
+                Some(None) => all.whole_environment = true,
             }
         }
         all

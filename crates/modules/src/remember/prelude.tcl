@@ -48,7 +48,13 @@ namespace eval ::tcl::becalm {
             variable said
             if {$operation eq {array}} {
                 if {![info exists said(env)] && ![is_kept]} {
-                    note env
+                    set command [dict get [info frame -2] cmd]
+                    # One element, which need not be there.
+                    if {[regexp {^array (?:get|names) (?:::)?env (\w+)\s*$} $command all one]} {
+                        note env/[plain $one]
+                    } else {
+                        note env
+                    }
                 }
             } elseif {![info exists said(=$name)] && ![is_kept]} {
                 set said(=$name) {}
@@ -78,9 +84,9 @@ namespace eval ::tcl::becalm {
             return
         }
 
-        # Who takes traces away, or looks at them, sees these.
+        # Who takes these traces away has to name them, or to list what there is.
         proc traced {command operation} {
-            if {[string match {*[Ee]nv*} $command] || [string match {* info *} $command]} {
+            if {[string match *becalm* $command] || [lindex $command 1] in {info vinfo}} {
                 note unrepeatable/traces
             }
             return
@@ -99,7 +105,18 @@ namespace eval ::tcl::becalm {
             return
         }
 
+        # A new interpreter asks what its user is called.
+        proc creates {command operation} {
+            if {[lindex $command 1] eq {create}} {
+                file exists /proc/becalm/user
+            }
+            return
+        }
+
         proc created {command code result operation} {
+            if {[lindex $command 1] eq {create}} {
+                file exists /proc/becalm/user/known
+            }
             if {$code == 0 && [lindex $command 1] eq {create}} {
                 variable hooks
                 interp eval $result [list namespace eval ::tcl::becalm [list variable hooks $hooks]]
@@ -122,7 +139,7 @@ namespace eval ::tcl::becalm {
             }
             foreach {name operation hook} {
                 ::tell enter positioned ::seek enter positioned ::upvar enter linked
-                ::tcl::namespace::upvar enter linked ::load leave loaded ::interp leave created
+                ::tcl::namespace::upvar enter linked ::load leave loaded ::interp enter creates ::interp leave created
                 ::trace enter traced
             } {
                 trace add execution $name $operation ::tcl::becalm::$hook
@@ -131,6 +148,66 @@ namespace eval ::tcl::becalm {
     }
 }
 namespace eval ::tcl::becalm $::tcl::becalm::hooks
+
+# What follows is for Modules' own interpreter only, where two commands have another answer than a
+# call would give: the terminal's size needs no other program, and the working directory is asked
+# for in vain where a path is absolute.
+namespace eval ::tcl::becalm {
+    # What `stty size` prints here, or its error; empty where that is not known.
+    variable terminal {%TERMINAL%}
+
+    proc execute {args} {
+        variable terminal
+        if {$args eq {stty size} && $terminal ne {} && [finds_stty]} {
+            note terminal
+            lassign $terminal code text
+            return -code $code $text
+        }
+        tailcall ::tcl::becalm::exec {*}$args
+    }
+
+    # Whether the first stty of the search path is the system's.
+    proc finds_stty {} {
+        if {[info exists ::env(PATH)]} {
+            foreach directory [split $::env(PATH) :] {
+                if {[file executable $directory/stty]} {
+                    return [expr {$directory in {/bin /usr/bin}}]
+                }
+            }
+        }
+        return 0
+    }
+
+    proc directory {args} {
+        variable tool
+        set frame [info frame -1]
+        if {$args eq {} && [dict exists $frame file] && [dict exists $frame proc]
+            && [dict get $frame file] eq $tool && [dict get $frame proc] eq {::getAbsolutePath}
+            && ![is_relative [uplevel 1 {set path}]]
+        } then {
+            trace add execution ::getAbsolutePath enter ::tcl::becalm::resolves
+            trace add command ::getAbsolutePath {rename delete} {::tcl::becalm::note cwd ;#}
+            file exists /proc/becalm/getcwd
+        }
+        tailcall ::tcl::becalm::pwd {*}$args
+    }
+
+    # Modules asks once, and uses the directory for each relative path from then on.
+    proc resolves {command operation} {
+        if {[is_relative [lindex $command 1]]} {
+            note cwd
+        }
+        return
+    }
+
+    proc is_relative {path} {
+        return [expr {$path ne {} && [string index $path 0] ni {/ $}}]
+    }
+}
+rename ::exec ::tcl::becalm::exec
+interp alias {} ::exec {} ::tcl::becalm::execute
+rename ::pwd ::tcl::becalm::pwd
+interp alias {} ::pwd {} ::tcl::becalm::directory
 set ::argv0 [lindex $::argv 0]
 set ::argv [lrange $::argv 1 end]
 incr ::argc -1

@@ -11,7 +11,9 @@ use rustix::io::Errno;
 
 use super::asked::TERMINAL_MOST;
 use super::policy::{EnteredCall, PendingQuestion, unrepeatable};
-use super::{AnswerDependency, DependencyTrace, FileAttributes, LeftBecause, WrittenTo};
+use super::{
+    AnswerDependency, DependencyTrace, FileAttributes, FollowedProgram, LeftBecause, WrittenTo,
+};
 use crate::ptrace::{CallSource, PtraceStop, Resume, StopChange, StoppedThread, Waited, wait};
 use crate::reader::{CallReader, StoppedCall};
 use crate::shape::{CallShapes, Extent};
@@ -25,25 +27,22 @@ const DEPENDENCIES_MOST: usize = 20_000;
 /// A process that is being followed.
 pub(super) struct FollowedCommand<'a> {
     pid: i32,
-    prelude: &'a [u8],
+    program: FollowedProgram<'a>,
     reader: CallReader,
     known: HashSet<AnswerDependency>,
     trace: DependencyTrace,
     written: usize,
+    /// Whether the next getcwd(2) decides nothing.
+    directory_is_free: bool,
+    /// Whether it may ask what its user is called: that goes with the user's number, which is known.
+    asks_for_user: bool,
     /// When the command began, in seconds since 1970.
     began: i64,
-    /// What says that a note makes the answer one that cannot be given again.
-    refuses: fn(&[u8]) -> Option<String>,
 }
 
 impl<'a> FollowedCommand<'a> {
     /// A seized process that is about to become a command.
-    pub fn new(
-        pid: i32,
-        options: i32,
-        prelude: &'a [u8],
-        refuses: fn(&[u8]) -> Option<String>,
-    ) -> FollowedCommand<'a> {
+    pub fn new(pid: i32, options: i32, program: FollowedProgram<'a>) -> FollowedCommand<'a> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let trace = DependencyTrace {
             dependencies: Vec::new(),
@@ -55,13 +54,14 @@ impl<'a> FollowedCommand<'a> {
         let source = CallSource::Kernel;
         FollowedCommand {
             pid,
-            prelude,
+            program,
             reader: CallReader { options, shapes, filtered: false, source },
             known: HashSet::new(),
             trace,
             written: 0,
+            directory_is_free: false,
+            asks_for_user: true,
             began: now.as_secs() as i64,
-            refuses,
         }
     }
 
@@ -141,10 +141,9 @@ impl<'a> FollowedCommand<'a> {
 
     /// The command's own file.
     fn executed(&mut self) -> Result<(), LeftBecause> {
-        let link = format!("/proc/{}/exe", self.pid);
-        let path = std::fs::read_link(&link).map_err(|_| disturbed("it has no file"))?;
-        let path = CString::new(path.as_os_str().as_bytes()).unwrap_or_default();
-        self.content(path, &CString::new(link).unwrap_or_default())
+        let link = CString::new(format!("/proc/{}/exe", self.pid)).unwrap_or_default();
+        let path = CString::new(self.program.program.as_os_str().as_bytes()).unwrap_or_default();
+        self.content(path, &link)
     }
 
     fn entered(&mut self, thread: &StoppedThread) -> Result<PendingQuestion, LeftBecause> {
@@ -156,18 +155,29 @@ impl<'a> FollowedCommand<'a> {
         let question = EnteredCall {
             tid: self.pid,
             entry: &entry,
-            prelude: self.prelude,
+            prelude: self.program.prelude.as_os_str().as_bytes(),
             uses_directory: &mut uses_directory,
+            asks_for_user: self.asks_for_user,
         }
         .question()?;
+        if matches!(question, PendingQuestion::WorkingDirectory) && self.directory_is_free {
+            self.directory_is_free = false;
+            uses_directory = false;
+        }
         if uses_directory {
             let directory = crate::files::proc_link(self.pid, "cwd");
             let directory = directory.ok_or_else(|| unrepeatable("its directory has no path"))?;
             self.add(AnswerDependency::WorkingDirectory(directory));
         }
         if let PendingQuestion::Note(note) = &question {
-            if let Some(why) = (self.refuses)(note) {
+            if let Some(why) = (self.program.refuses)(note) {
                 return Err(LeftBecause::Unrepeatable(why));
+            }
+            match note.as_slice() {
+                b"getcwd" => self.directory_is_free = true,
+                b"user" => self.asks_for_user = true,
+                b"begun" | b"user/known" => self.asks_for_user = false,
+                _ => {}
             }
             self.trace.notes.push(note.clone());
         }
@@ -332,6 +342,9 @@ impl<'a> FollowedCommand<'a> {
         if !told.has_content() {
             return Err(unrepeatable(&format!("{} is no file", shown(&path))));
         }
+        if self.asks_for_user && is_of_name_service(&path) {
+            return Ok(());
+        }
         self.check_settled(opened, &told)?;
         self.add(AnswerDependency::Content { path, told });
         Ok(())
@@ -368,6 +381,14 @@ impl<'a> FollowedCommand<'a> {
 trait KernelFilled {}
 impl KernelFilled for libc::stat {}
 impl KernelFilled for libc::statx {}
+
+/// What daemons of name services share with their clients, and write all the time: sssd's, nscd's.
+fn is_of_name_service(path: &CStr) -> bool {
+    let path = path.to_bytes();
+    [&b"/var/lib/sss/"[..], b"/var/cache/nscd/", b"/run/nscd/", b"/var/run/nscd/"]
+        .iter()
+        .any(|directory| path.starts_with(directory))
+}
 
 fn disturbed(why: &str) -> LeftBecause {
     LeftBecause::Disturbed(why.to_owned())

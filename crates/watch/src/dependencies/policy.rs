@@ -55,6 +55,8 @@ pub(super) struct EnteredCall<'a> {
     pub prelude: &'a [u8],
     /// Set where a path depends on the working directory.
     pub uses_directory: &'a mut bool,
+    /// Whether the process may ask what its user is called.
+    pub asks_for_user: bool,
 }
 
 impl EnteredCall<'_> {
@@ -85,8 +87,9 @@ impl EnteredCall<'_> {
                 Ok(Question::Nothing)
             }
             "read" | "readv" if fd == 0 => Err(unrepeatable("it reads its standard input")),
-            "lseek" if fd > 2 || (second, third) == (0, libc::SEEK_CUR as u64) => {
-                Ok(Question::Nothing)
+            "lseek" if fd > 2 => Ok(Question::Nothing),
+            "lseek" if (second, third) == (0, libc::SEEK_CUR as u64) => {
+                Ok(Question::Descriptor(fd))
             }
             "mmap" => self.mapping(third, fourth, self.entry.args[4] as i32),
             "fcntl" => self.control(fd, second as i32),
@@ -99,6 +102,13 @@ impl EnteredCall<'_> {
             "socket" if first == libc::AF_UNIX as u64 => Ok(Question::Nothing),
             "socket" => Err(unrepeatable("it makes a connection")),
             "connect" => self.connection(second, third),
+            // With a daemon of name services, which is asked for the user's own name.
+            "sendto" | "sendmsg" | "recvfrom" | "recvmsg" | "poll" | "ppoll" | "write"
+            | "getsockopt" | "setsockopt" | "getpeername"
+                if self.asks_for_user && (fd > 2 || matches!(name, "poll" | "ppoll")) =>
+            {
+                Ok(Question::Nothing)
+            }
             "getsockname" | "fstat" if fd <= 2 => Ok(Question::Descriptor(fd)),
             "fstat" => Ok(Question::Nothing),
             "write" => self.write(fd, vec![(second, third)]),
@@ -162,9 +172,10 @@ impl EnteredCall<'_> {
         let is_path = family == (libc::AF_UNIX as u16).to_ne_bytes() && path.starts_with(b"/");
         let path = CString::new(path).map_err(|_| unknown())?;
         let absent = super::FileAttributes::of(&path, true) == Err(rustix::io::Errno::NOENT);
-        match is_path && absent {
-            true => Ok(Question::AbsentSocket(path)),
-            false => Err(unknown()),
+        match (is_path, absent) {
+            (true, true) => Ok(Question::AbsentSocket(path)),
+            (true, false) if self.asks_for_user => Ok(Question::Nothing),
+            _ => Err(unknown()),
         }
     }
 
