@@ -86,7 +86,9 @@ namespace eval ::tcl::becalm {
 
         # Who takes these traces away has to name them, or to list what there is.
         proc traced {command operation} {
-            if {[string match *becalm* $command] || [lindex $command 1] in {info vinfo}} {
+            set verb [lindex $command 1]
+            if {$verb in {info vinfo}
+                || ($verb in {remove vdelete} && [string match *becalm* $command])} {
                 note unrepeatable/traces
             }
             return
