@@ -8,6 +8,7 @@
 //! | `index` | the names of a modulepath in one file |
 //! | `watched` | whether a tree is still what its index says, told by a process that watches it |
 //! | `avail` | `module avail` without Tcl, the same answer or none |
+//! | `remember` | the tool's own answers, given again as long as all they depended on is as it was |
 //! | `audit` | what `avail`, `load` and `whatis` cost on a tree, and why |
 //! | `status` | how modulepaths are, and which steps would help |
 //! | `calm` | all of these as one plan for a site |
@@ -23,6 +24,7 @@ mod captured;
 pub mod explain;
 pub mod index;
 mod recorded;
+pub mod remember;
 pub mod site;
 pub mod status;
 pub mod tcl;

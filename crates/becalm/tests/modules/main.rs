@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)] // A test program: what fails, fails the test.
 
+mod answer;
+mod answer_changes;
 mod audit;
 mod avail;
 mod cache;

@@ -1,5 +1,6 @@
 //! `becalm modules`: trees of modulefiles for Environment Modules and Lmod.
 
+pub mod answer;
 pub mod audit;
 mod avail;
 pub mod cache;
@@ -7,6 +8,7 @@ pub mod calm;
 pub mod explain;
 pub mod hook;
 pub mod index;
+pub mod remembered;
 mod site_options;
 pub mod status;
 pub mod tidy;
@@ -29,7 +31,8 @@ Examples:
   becalm modules calm /apps/modulefiles
   becalm modules calm --apply --keep-fresh /apps/modulefiles
   becalm modules explain load gcc
-  becalm modules audit --as alice /apps/modulefiles")]
+  becalm modules audit --as alice /apps/modulefiles
+  becalm modules answer bash load gcc")]
 pub struct ModulesArgs {
     #[command(subcommand)]
     verb: ModulesVerb,
@@ -37,6 +40,7 @@ pub struct ModulesArgs {
 
 #[derive(clap::Subcommand)]
 enum ModulesVerb {
+    Answer(answer::ModulesAnswerArgs),
     Audit(audit::ModulesAuditArgs),
     Avail(avail::ModulesAvailArgs),
     Cache(cache::ModulesCacheArgs),
@@ -46,6 +50,7 @@ enum ModulesVerb {
     Hook(hook::ModulesHookArgs),
     Index(index::ModulesIndexArgs),
     Status(status::ModulesStatusArgs),
+    Remembered(remembered::ModulesRememberedArgs),
     Tidy(tidy::ModulesTidyArgs),
     Watch(watch::ModulesWatchArgs),
 }
@@ -61,6 +66,7 @@ pub fn at_once(words: &[OsString]) -> Option<Result<u8, Failure>> {
     match (verb.to_str()?, words) {
         ("avail", [first, ..]) if first.as_bytes().starts_with(b"--") => None,
         ("avail", words) => Some(avail::at_once(words)),
+        ("answer", words) => answer::at_once(words),
         ("command", [option, shell, words @ ..]) if option == "--or-run" => {
             Some(avail::of_words(words, shell.to_str()))
         }
@@ -72,6 +78,7 @@ pub fn at_once(words: &[OsString]) -> Option<Result<u8, Failure>> {
 /// Runs the verb.
 pub fn run(args: &ModulesArgs) -> Result<u8, Failure> {
     match &args.verb {
+        ModulesVerb::Answer(args) => answer::run(args),
         ModulesVerb::Audit(args) => audit::run(args),
         ModulesVerb::Avail(args) => avail::run(args),
         ModulesVerb::Cache(args) => cache::run(args),
@@ -81,6 +88,7 @@ pub fn run(args: &ModulesArgs) -> Result<u8, Failure> {
         ModulesVerb::Hook(args) => hook::run(args),
         ModulesVerb::Index(args) => index::run(args),
         ModulesVerb::Status(args) => status::run(args),
+        ModulesVerb::Remembered(args) => remembered::run(args),
         ModulesVerb::Tidy(args) => tidy::run(args),
         ModulesVerb::Watch(args) => watch::run(args),
     }

@@ -1,0 +1,226 @@
+# Evaluated by tclsh before the script that is its first argument, to say what Tcl does without a
+# system call. A note is a lookup of a path below /proc/becalm that is not there (notes.rs). Not one
+# byte of the script's output may change by it: nothing is left in the global namespace, no error is
+# raised and caught, and no command is replaced.
+namespace eval ::tcl::becalm {
+    # What is evaluated in each interpreter, of which each has an environment to be read.
+    variable hooks {
+        variable said
+        array set said {}
+        variable tool {}
+
+        # Letters, digits and _ stand for themselves, all other bytes are %XX.
+        proc plain {text} {
+            if {[string is wordchar -strict $text] && [string is ascii $text]} {
+                return $text
+            }
+            set plain {}
+            foreach byte [split [encoding convertto [encoding system] $text] {}] {
+                if {[string match {[A-Za-z0-9_]} $byte]} {
+                    append plain $byte
+                } else {
+                    append plain [format %%%02X [scan $byte %c]]
+                }
+            }
+            return $plain
+        }
+
+        proc note {text} {
+            variable said
+            if {![info exists said($text)]} {
+                set said($text) {}
+                file exists /proc/becalm/$text
+            }
+            return
+        }
+
+        # Modules keeps the whole environment to put it back. It does so in procedures of its own
+        # file, which a site may have replaced by others.
+        proc is_kept {} {
+            variable tool
+            set frame [info frame -3]
+            return [expr {[dict exists $frame file] && [dict exists $frame proc]
+                && [dict get $frame file] eq $tool
+                && [dict get $frame proc] in {::pushSettings ::saveSettings ::restoreSettings}}]
+        }
+
+        proc read {array name operation} {
+            variable said
+            if {$operation eq {array}} {
+                if {![info exists said(env)] && ![is_kept]} {
+                    set command [dict get [info frame -2] cmd]
+                    # One element, which need not be there.
+                    if {[regexp {^array (?:get|names) (?:::)?env (\w+)\s*$} $command all one]} {
+                        note env/[plain $one]
+                    } else {
+                        note env
+                    }
+                }
+            } elseif {![info exists said(=$name)] && ![is_kept]} {
+                set said(=$name) {}
+                note env/[plain $name]
+            }
+            return
+        }
+
+        # A command is about to be called that gives another answer each time.
+        proc unrepeatable {what args} {
+            note unrepeatable/$what
+        }
+
+        # The place of a standard channel is that of whoever has it open, too.
+        proc positioned {command operation} {
+            if {[lindex $command 1] in {stdin stdout stderr}} {
+                note unrepeatable/position
+            }
+            return
+        }
+
+        # An element that is linked to is read without the array's trace.
+        proc linked {command operation} {
+            if {[string match *env(* $command]} {
+                note unrepeatable/link
+            }
+            return
+        }
+
+        # Who takes these traces away has to name them, or to list what there is.
+        proc traced {command operation} {
+            set verb [lindex $command 1]
+            if {$verb in {info vinfo}
+                || ($verb in {remove vdelete} && [string match *becalm* $command])} {
+                note unrepeatable/traces
+            }
+            return
+        }
+
+        # Libraries may do anything. Modules' own is known; it has the clock, too.
+        proc loaded {command code result operation} {
+            if {[file tail [lindex $command 1]] ne {libtclenvmodules.so}} {
+                note unrepeatable/library
+            }
+            foreach name {initStateClockSeconds parseDateTimeArg} {
+                if {[namespace which -command ::$name] ne {}} {
+                    trace add execution ::$name enter {::tcl::becalm::unrepeatable clock}
+                }
+            }
+            return
+        }
+
+        # A new interpreter asks what its user is called.
+        proc creates {command operation} {
+            if {[lindex $command 1] eq {create}} {
+                file exists /proc/becalm/user
+            }
+            return
+        }
+
+        proc created {command code result operation} {
+            if {[lindex $command 1] eq {create}} {
+                file exists /proc/becalm/user/known
+            }
+            if {$code == 0 && [lindex $command 1] eq {create}} {
+                variable hooks
+                interp eval $result [list namespace eval ::tcl::becalm [list variable hooks $hooks]]
+                interp eval $result [list namespace eval ::tcl::becalm $hooks]
+            }
+            return
+        }
+
+        apply {{} {
+            trace add variable ::env {read array} ::tcl::becalm::read
+            foreach {name what} {
+                ::tcl::clock::seconds clock ::tcl::clock::clicks clock ::time clock
+                ::tcl::clock::milliseconds clock ::tcl::clock::microseconds clock
+                ::timerate clock ::tcl::file::atime clock ::tcl::mathfunc::rand random
+                ::tcl::info::cmdcount process
+            } {
+                if {[namespace which -command $name] ne {}} {
+                    trace add execution $name enter [list ::tcl::becalm::unrepeatable $what]
+                }
+            }
+            foreach {name operation hook} {
+                ::tell enter positioned ::seek enter positioned ::upvar enter linked
+                ::tcl::namespace::upvar enter linked ::load leave loaded ::interp enter creates ::interp leave created
+                ::trace enter traced
+            } {
+                trace add execution $name $operation ::tcl::becalm::$hook
+            }
+        }}
+    }
+}
+namespace eval ::tcl::becalm $::tcl::becalm::hooks
+
+# What follows is for Modules' own interpreter only, where two commands have another answer than a
+# call would give: the terminal's size needs no other program, and the working directory is asked
+# for in vain where a path is absolute.
+namespace eval ::tcl::becalm {
+    # What `stty size` prints here, or its error; empty where that is not known.
+    variable terminal {%TERMINAL%}
+
+    proc execute {args} {
+        variable terminal
+        if {$args eq {stty size} && $terminal ne {} && [finds_stty]} {
+            note terminal
+            lassign $terminal code text
+            return -code $code $text
+        }
+        tailcall ::tcl::becalm::exec {*}$args
+    }
+
+    # Whether the first stty of the search path is the system's.
+    proc finds_stty {} {
+        if {[info exists ::env(PATH)]} {
+            foreach directory [split $::env(PATH) :] {
+                if {[file executable $directory/stty]} {
+                    return [expr {$directory in {/bin /usr/bin}}]
+                }
+            }
+        }
+        return 0
+    }
+
+    proc directory {args} {
+        variable tool
+        set frame [info frame -1]
+        if {$args eq {} && [dict exists $frame file] && [dict exists $frame proc]
+            && [dict get $frame file] eq $tool && [dict get $frame proc] eq {::getAbsolutePath}
+            && ![is_relative [uplevel 1 {set path}]]
+        } then {
+            trace add execution ::getAbsolutePath enter ::tcl::becalm::resolves
+            trace add command ::getAbsolutePath {rename delete} {::tcl::becalm::note cwd ;#}
+            file exists /proc/becalm/getcwd
+        }
+        tailcall ::tcl::becalm::pwd {*}$args
+    }
+
+    # Modules asks once, and uses the directory for each relative path from then on.
+    proc resolves {command operation} {
+        if {[is_relative [lindex $command 1]]} {
+            note cwd
+        }
+        return
+    }
+
+    proc is_relative {path} {
+        return [expr {$path ne {} && [string index $path 0] ni {/ $}}]
+    }
+}
+rename ::exec ::tcl::becalm::exec
+interp alias {} ::exec {} ::tcl::becalm::execute
+rename ::pwd ::tcl::becalm::pwd
+interp alias {} ::pwd {} ::tcl::becalm::directory
+set ::argv0 [lindex $::argv 0]
+set ::argv [lrange $::argv 1 end]
+incr ::argc -1
+set ::tcl::becalm::tool [file normalize $::argv0]
+file exists /proc/becalm/begun
+if {[catch {source $::argv0} ::tcl::becalm::result] == 1} {
+    # As tclsh says it of a script, without the line that calls it here.
+    set ::tcl::becalm::result "\n    invoked from within\n\"source \$::argv0\""
+    if {[string match *$::tcl::becalm::result $::errorInfo]} {
+        set ::errorInfo [string range $::errorInfo 0 end-[string length $::tcl::becalm::result]]
+    }
+    puts stderr $::errorInfo
+    exit 1
+}
