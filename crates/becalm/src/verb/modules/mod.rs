@@ -49,8 +49,8 @@ enum ModulesVerb {
     Explain(explain::ModulesExplainArgs),
     Hook(hook::ModulesHookArgs),
     Index(index::ModulesIndexArgs),
-    Status(status::ModulesStatusArgs),
     Remembered(remembered::ModulesRememberedArgs),
+    Status(status::ModulesStatusArgs),
     Tidy(tidy::ModulesTidyArgs),
     Watch(watch::ModulesWatchArgs),
 }
@@ -87,8 +87,8 @@ pub fn run(args: &ModulesArgs) -> Result<u8, Failure> {
         ModulesVerb::Explain(args) => explain::run(args),
         ModulesVerb::Hook(args) => hook::run(args),
         ModulesVerb::Index(args) => index::run(args),
-        ModulesVerb::Status(args) => status::run(args),
         ModulesVerb::Remembered(args) => remembered::run(args),
+        ModulesVerb::Status(args) => status::run(args),
         ModulesVerb::Tidy(args) => tidy::run(args),
         ModulesVerb::Watch(args) => watch::run(args),
     }
