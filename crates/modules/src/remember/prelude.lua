@@ -10,7 +10,7 @@ local tcl_prelude = ...
 local _G, arg, io, os, debug, package = _G, arg, io, os, debug, package
 local open, popen, getenv, time, setlocale = io.open, io.popen, os.getenv, os.time, os.setlocale
 local pcall, error, type, rawset, pack, unpack = pcall, error, type, rawset, table.pack, table.unpack
-local getinfo, getlocal = debug.getinfo, debug.getlocal
+local getinfo, getlocal, getupvalue = debug.getinfo, debug.getlocal, debug.getupvalue
 
 -- `-e` and what it evaluates are no arguments.
 local first = 0
@@ -112,14 +112,20 @@ local function line_of(source, number)
    return (text or ""):gsub("%s+", " "):match("^ ?(.-) ?$")
 end
 
--- The value of a local variable of the function at this level above the caller.
-local function local_of(level, wanted)
-   local index, value = 0, nil
-   repeat
-      index = index + 1
-      local name, found = getlocal(level + 1, index)
-      if name == wanted then value = found end
-   until not name
+-- The value of a variable that the function at this level above the caller sees: its own, its
+-- file's, or one of all.
+local function variable(level, wanted)
+   local value = rawget(_G, wanted)
+   local function look_at(read, of)
+      local index = 0
+      repeat
+         index = index + 1
+         local name, found = read(of, index)
+         if name == wanted then value = found end
+      until not name
+   end
+   look_at(getupvalue, getinfo(level + 1, "f").func)
+   look_at(function(_, index) return getlocal(level + 3, index) end)
    return value
 end
 
@@ -128,7 +134,7 @@ local function elapsed() return true end
 
 -- Files that are older than `ancient` seconds are passed over.
 local function ancient(level)
-   local seconds = math.tointeger(tonumber(local_of(level + 1, "ancient")))
+   local seconds = math.tointeger(tonumber(variable(level + 1, "ancient")))
    if not seconds or seconds < 0 then return false end
    note("age", tostring(seconds))
    return true
@@ -356,16 +362,12 @@ setmetatable(package.loaded, { __newindex = function(loaded, name, module)
    rawset(loaded, name, module)
 end })
 
-for index = 3, 4 do
-   local search = package.searchers[index]
-   package.searchers[index] = function(name)
-      if type(name) == "string" and not is_known(name)
-         and package.searchpath(name:match("^[^.]*"), package.cpath) then
-         unrepeatable("library")
-      end
-      return search(name)
+-- Asked before those that look for modules of C, and finds none.
+table.insert(package.searchers, 3, function(name)
+   if not is_known(name) and package.searchpath(name:match("^[^.]*"), package.cpath) then
+      unrepeatable("library")
    end
-end
+end)
 
 local loadlib = package.loadlib
 package.loadlib = function(...)
