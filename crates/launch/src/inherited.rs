@@ -55,6 +55,11 @@ pub(crate) fn has_standard_streams() {
     CLOSED.store(0, Relaxed);
 }
 
+/// Whether a standard descriptor was closed when this process began.
+pub fn was_closed(fd: i32) -> bool {
+    closed_standard().any(|closed| closed == fd)
+}
+
 /// The standard descriptors that were closed when this process began.
 fn closed_standard() -> impl Iterator<Item = i32> {
     let closed = CLOSED.load(Relaxed);

@@ -63,6 +63,7 @@ pub use child::{fork_with, forked, wait_for};
 pub use descriptors::keep_only;
 pub use ended::Ended;
 pub use helper::{Helper, HelperSetting};
+pub use inherited::was_closed;
 pub use job_stop::{is_terminal_stop, stop_by};
 pub use line::{CommandLine, LineError};
 pub use lookup::{CannotStart, Command};

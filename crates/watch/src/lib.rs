@@ -33,6 +33,7 @@
 //! | `mounts` | what a process sees mounted, where that changes |
 //! | `bind` | recorder and command on one CPU while only one of them can run |
 //! | `ending` | a process that nothing is recorded of, looked at where it ends |
+//! | `dependencies` | what one process depended on, up to the first call that cannot be repeated |
 //! | `memory`, `arch`, `host` | a process's memory, the processor, the machine |
 
 mod arch;
@@ -43,6 +44,7 @@ mod boot;
 mod call_tap;
 mod clock;
 mod decode;
+pub mod dependencies;
 mod directory_names;
 mod effects;
 mod ending;

@@ -73,8 +73,16 @@ impl ModulesSite {
     /// # Errors
     /// [`SiteError`].
     pub fn find(environment: &Environment) -> Result<ModulesSite, SiteError> {
+        ModulesSite::at(&ModulesSite::find_command(environment)?, environment)
+    }
+
+    /// The `modulecmd.tcl` of that Modules, which is not read.
+    ///
+    /// # Errors
+    /// [`SiteError::Nowhere`].
+    pub fn find_command(environment: &Environment) -> Result<PathBuf, SiteError> {
         if let Some(command) = environment.get("MODULES_CMD").filter(|path| !path.is_empty()) {
-            return ModulesSite::at(Path::new(command), environment);
+            return Ok(PathBuf::from(command));
         }
         let home = environment.get("MODULESHOME").map(PathBuf::from);
         let below_home = home.map(|home| home.join("libexec/modulecmd.tcl"));
@@ -85,8 +93,7 @@ impl ModulesSite {
             PathBuf::from("/opt/modules/libexec/modulecmd.tcl"),
         ];
         let mut places = below_home.into_iter().chain(usual);
-        let command = places.find(|place| place.is_file()).ok_or(SiteError::Nowhere)?;
-        ModulesSite::at(&command, environment)
+        places.find(|place| place.is_file()).ok_or(SiteError::Nowhere)
     }
 
     /// The Modules whose `modulecmd.tcl` this is.

@@ -1,10 +1,12 @@
 //! `becalm modules`: trees of modulefiles for Environment Modules and Lmod.
 
+pub mod answer;
 pub mod audit;
 mod avail;
 pub mod cache;
 pub mod hook;
 pub mod index;
+pub mod remembered;
 pub mod tidy;
 
 use std::ffi::OsString;
@@ -22,7 +24,8 @@ Examples:
   becalm modules audit --as alice /apps/modulefiles
   becalm modules tidy --dry-run /apps/modulefiles
   becalm modules cache check /apps/modulefiles
-  becalm modules index /apps/modulefiles")]
+  becalm modules index /apps/modulefiles
+  becalm modules answer bash load gcc")]
 pub struct ModulesArgs {
     #[command(subcommand)]
     verb: ModulesVerb,
@@ -30,12 +33,14 @@ pub struct ModulesArgs {
 
 #[derive(clap::Subcommand)]
 enum ModulesVerb {
+    Answer(answer::ModulesAnswerArgs),
     Audit(audit::ModulesAuditArgs),
     Avail(avail::ModulesAvailArgs),
     Cache(cache::ModulesCacheArgs),
     Command(avail::CommandArgs),
     Hook(hook::ModulesHookArgs),
     Index(index::ModulesIndexArgs),
+    Remembered(remembered::ModulesRememberedArgs),
     Tidy(tidy::ModulesTidyArgs),
 }
 
@@ -50,6 +55,7 @@ pub fn at_once(words: &[OsString]) -> Option<Result<u8, Failure>> {
     match (verb.to_str()?, words) {
         ("avail", [first, ..]) if first.as_bytes().starts_with(b"--") => None,
         ("avail", words) => Some(avail::at_once(words)),
+        ("answer", words) => answer::at_once(words),
         ("command", [option, shell, words @ ..]) if option == "--or-run" => {
             Some(avail::of_words(words, shell.to_str()))
         }
@@ -61,12 +67,14 @@ pub fn at_once(words: &[OsString]) -> Option<Result<u8, Failure>> {
 /// Runs the verb.
 pub fn run(args: &ModulesArgs) -> Result<u8, Failure> {
     match &args.verb {
+        ModulesVerb::Answer(args) => answer::run(args),
         ModulesVerb::Audit(args) => audit::run(args),
         ModulesVerb::Avail(args) => avail::run(args),
         ModulesVerb::Cache(args) => cache::run(args),
         ModulesVerb::Command(args) => avail::command(args),
         ModulesVerb::Hook(args) => hook::run(args),
         ModulesVerb::Index(args) => index::run(args),
+        ModulesVerb::Remembered(args) => remembered::run(args),
         ModulesVerb::Tidy(args) => tidy::run(args),
     }
 }

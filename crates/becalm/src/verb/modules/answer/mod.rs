@@ -1,0 +1,100 @@
+//! `becalm modules answer`.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use modules::remember::{AnswerOutcome, AnswerState, AnswerStore, ModuleQuestion, ask, state};
+use modules::site::{Environment, ModulesSite};
+use term::number::counted;
+
+use super::remembered::view;
+use crate::exit::{Failure, NO};
+
+/// The answer of Modules itself to a `module` command, from memory where it would be the same
+///
+/// The site's own modulecmd.tcl is run once, and its answer kept with all that it depended on: files,
+/// directories, variables of the environment and what else it asked for. As long as all of that is as
+/// it was, the same bytes are given again, with the same exit status. What reads the clock, draws
+/// random numbers, starts programs or writes files is left to Modules each time.
+#[derive(clap::Args)]
+#[command(disable_help_flag = true)]
+#[command(after_help = "Examples:
+  becalm modules answer bash whatis
+  eval \"$(becalm modules answer bash load gcc)\"
+  becalm modules answer --why bash load gcc")]
+pub struct ModulesAnswerArgs {
+    /// Do not answer: say whether the answer is remembered, and why not
+    #[arg(long)]
+    why: bool,
+
+    /// The tool; by default $MODULES_CMD, or where packages put modulecmd.tcl
+    #[arg(long, value_name = "PATH")]
+    tool: Option<PathBuf>,
+
+    /// For which shell the answer is
+    #[arg(value_name = "SHELL")]
+    shell: OsString,
+
+    /// The words after `module`
+    #[arg(value_name = "WORD", trailing_var_arg = true, allow_hyphen_values = true)]
+    words: Vec<OsString>,
+
+    /// Print help
+    #[arg(long, action = clap::ArgAction::Help)]
+    help: Option<bool>,
+}
+
+/// Runs the verb.
+pub fn run(args: &ModulesAnswerArgs) -> Result<u8, Failure> {
+    let words = [&args.shell].into_iter().chain(&args.words).cloned();
+    answer(args.tool.as_deref(), args.why, words.collect())
+}
+
+/// The same, of words that are not parsed otherwise; none where that is needed.
+pub fn at_once(words: &[OsString]) -> Option<Result<u8, Failure>> {
+    match words {
+        [option, tool, words @ ..] if option == "--tool" => at_once_by(Some(tool), words),
+        words => at_once_by(None, words),
+    }
+}
+
+fn at_once_by(tool: Option<&OsString>, words: &[OsString]) -> Option<Result<u8, Failure>> {
+    let is_option = |word: &OsString| word.as_encoded_bytes().starts_with(b"-");
+    let has_shell = words.first().is_some_and(|shell| !is_option(shell));
+    has_shell.then(|| answer(tool.map(Path::new), false, words.to_vec()))
+}
+
+fn answer(tool: Option<&Path>, says_why: bool, words: Vec<OsString>) -> Result<u8, Failure> {
+    let script = match tool {
+        Some(tool) => tool.to_owned(),
+        None => ModulesSite::find_command(&Environment::own()).map_err(Failure::of_command)?,
+    };
+    let store = AnswerStore::below(&remedy::state_directory().unwrap_or_default());
+    let question = ModuleQuestion::new(&script, words);
+    if says_why {
+        return why(&question, &store);
+    }
+    let ended = ask(&question, &store)
+        .map_err(|error| Failure { status: error.exit_status(), error: error.into() })?;
+    Ok(ended.pass_on())
+}
+
+fn why(question: &ModuleQuestion, store: &AnswerStore) -> Result<u8, Failure> {
+    let (status, text) = match state(question, store) {
+        AnswerState::NotAsked => (NO, "not asked yet as it would be here".to_owned()),
+        AnswerState::Changed(_, what) => {
+            (NO, format!("to be asked anew: this has changed: {}", view::dependency(&what)))
+        }
+        AnswerState::Holds(answer) => match &answer.outcome {
+            AnswerOutcome::Answered { .. } => {
+                let count = answer.dependencies.len() as u64;
+                let on = counted(count, "thing", "things");
+                (0, format!("remembered: depends on {on}, all as they were"))
+            }
+            AnswerOutcome::Unrepeatable(why) => (NO, format!("never remembered: {why}")),
+            AnswerOutcome::Disturbed(why) => (NO, format!("not remembered this time: {why}")),
+        },
+    };
+    term::print(&format!("{}\n", term::plain(&text)))?;
+    Ok(status)
+}

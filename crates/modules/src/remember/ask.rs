@@ -1,0 +1,204 @@
+//! A question answered from memory, or given to the tool.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::path::PathBuf;
+
+use launch::{CannotStart, Command, Ended};
+use watch::dependencies::{
+    AnswerDependency, DependencyTrace, WrittenTo, executes_as_itself, follow_this_process,
+};
+
+use super::notes::{ToolNotes, refuses};
+use super::question::{DecidingSurroundings, ProcessSurroundings};
+use super::{AnswerOutcome, AnswerStore, AnsweringTool, ModuleQuestion, RememberedAnswer};
+
+/// Why a question was not answered.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    /// The tool cannot be read.
+    #[error("cannot read {}: {error}", .path.display())]
+    NoTool {
+        /// Its script.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// The tool cannot be run.
+    #[error(transparent)]
+    CannotStart(#[from] CannotStart),
+}
+
+impl AskError {
+    /// The exit status of becalm for it.
+    pub fn exit_status(&self) -> u8 {
+        match self {
+            AskError::NoTool { .. } => 125,
+            AskError::CannotStart(why) => why.exit_status(),
+        }
+    }
+}
+
+/// What is known of a question here and now.
+#[derive(Debug)]
+pub enum AnswerState {
+    /// It was not asked yet, or not in these surroundings.
+    NotAsked,
+    /// It was, and this has changed since.
+    Changed(RememberedAnswer, AnswerDependency),
+    /// It was, and all is as it was.
+    Holds(RememberedAnswer),
+}
+
+/// What is known of a question here and now.
+pub fn state(question: &ModuleQuestion, store: &AnswerStore) -> AnswerState {
+    ProcessSurroundings::own()
+        .map_or(AnswerState::NotAsked, |surroundings| state_in(&surroundings, question, store))
+}
+
+fn state_in(
+    surroundings: &ProcessSurroundings,
+    question: &ModuleQuestion,
+    store: &AnswerStore,
+) -> AnswerState {
+    let Some(kept) = kept(surroundings, question, store) else { return AnswerState::NotAsked };
+    match kept.changed().cloned() {
+        Some(changed) => AnswerState::Changed(kept, changed),
+        None => AnswerState::Holds(kept),
+    }
+}
+
+fn kept(
+    surroundings: &ProcessSurroundings,
+    question: &ModuleQuestion,
+    store: &AnswerStore,
+) -> Option<RememberedAnswer> {
+    let deciding: DecidingSurroundings = store.get(&question.name())?;
+    let kept: RememberedAnswer = store.get(&question.name_here(surroundings, &deciding))?;
+    (kept.question == *question).then_some(kept)
+}
+
+/// Answers a question from memory; else this process becomes the tool, and does not return. What
+/// the tool answers is kept if it can be.
+///
+/// This process must have one thread.
+///
+/// # Errors
+/// [`AskError`].
+pub fn ask(question: &ModuleQuestion, store: &AnswerStore) -> Result<Ended, AskError> {
+    let surroundings = ProcessSurroundings::own();
+    let mut follow = true;
+    if let Some(surroundings) = &surroundings
+        && let AnswerState::Holds(kept) = state_in(surroundings, question, store)
+    {
+        match kept.outcome {
+            AnswerOutcome::Answered { output, ended } => {
+                if let Some(ended) = give(&output, ended) {
+                    return Ok(ended);
+                }
+                // It fails as the tool does.
+                follow = false;
+            }
+            AnswerOutcome::Unrepeatable(_) => follow = false,
+            AnswerOutcome::Disturbed(_) => {}
+        }
+    }
+    let tool = AnsweringTool::at(&question.script)
+        .map_err(|error| AskError::NoTool { path: question.script.clone(), error })?;
+    let prelude = match surroundings {
+        Some(surroundings) if follow => followed(&tool, question, &surroundings, store),
+        _ => None,
+    };
+    let path = prelude.as_ref().map(|(path, _)| path.as_path());
+    let command = Command { argv: tool.argv(path, question) };
+    Err(launch::replace(&command, &[]).into())
+}
+
+/// Writes an answer as the tool did; none where the first part cannot be written.
+fn give(output: &[(WrittenTo, Vec<u8>)], ended: Ended) -> Option<Ended> {
+    let mut given = false;
+    for (to, text) in output {
+        let mut rest = text.as_slice();
+        while !rest.is_empty() {
+            let written = match to {
+                WrittenTo::Stdout => rustix::io::write(rustix::stdio::stdout(), rest),
+                WrittenTo::Stderr => rustix::io::write(rustix::stdio::stderr(), rest),
+            };
+            match written {
+                Ok(written) => rest = &rest[written..],
+                Err(rustix::io::Errno::INTR) => continue,
+                Err(_) if !given => return None,
+                Err(_) => return Some(Ended::Exited(1)),
+            }
+            given = true;
+        }
+    }
+    Some(ended)
+}
+
+/// Has this process followed; the prelude's path, as long as its file is open. None where it cannot
+/// be.
+fn followed(
+    tool: &AnsweringTool,
+    question: &ModuleQuestion,
+    surroundings: &ProcessSurroundings,
+    store: &AnswerStore,
+) -> Option<(PathBuf, OwnedFd)> {
+    let interpreter = Command { argv: vec![tool.interpreter.clone()] }.file().ok()?;
+    if !tool.is_plain() || !executes_as_itself(&interpreter) {
+        return None;
+    }
+    let file = prelude_file(tool.language.prelude()).ok()?;
+    // By its number, as a link is one path more that an interpreter looks at.
+    let path = PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()));
+    // Without /proc it cannot be read.
+    File::open(&path).ok()?;
+    let keep = |trace| drop(keep(question, surroundings, store, trace));
+    let name = path.to_str()?.as_bytes().to_vec();
+    follow_this_process(&name, refuses, keep).ok()?;
+    Some((path, file))
+}
+
+/// A file without a name that the tool inherits, with a number so high that the ones that the tool
+/// opens are numbered as without it.
+fn prelude_file(text: &str) -> io::Result<OwnedFd> {
+    const NUMBER: i32 = 200;
+    let flags = rustix::fs::MemfdFlags::CLOEXEC;
+    let mut file = File::from(rustix::fs::memfd_create("becalm-prelude", flags)?);
+    file.write_all(text.as_bytes())?;
+    // SAFETY: F_DUPFD makes a descriptor that is nobody else's; it closes at no exec.
+    unsafe {
+        match libc::fcntl(file.as_raw_fd(), libc::F_DUPFD, NUMBER) {
+            -1 => Err(io::Error::last_os_error()),
+            fd => Ok(OwnedFd::from_raw_fd(fd)),
+        }
+    }
+}
+
+/// Keeps what came of a question.
+fn keep(
+    question: &ModuleQuestion,
+    surroundings: &ProcessSurroundings,
+    store: &AnswerStore,
+    trace: DependencyTrace,
+) -> io::Result<()> {
+    let notes = ToolNotes::of(&trace.notes);
+    if !notes.begun {
+        return Ok(());
+    }
+    let is_directory =
+        |dependency: &AnswerDependency| matches!(dependency, AnswerDependency::WorkingDirectory(_));
+    let deciding = DecidingSurroundings {
+        variables: notes.variables,
+        whole_environment: notes.whole_environment,
+        working_directory: trace.dependencies.iter().any(is_directory),
+    };
+    let mut all: DecidingSurroundings = store.get(&question.name()).unwrap_or_default();
+    if all.take_in(&deciding) {
+        store.put(&question.name(), &all)?;
+    }
+    let name = question.name_here(surroundings, &all);
+    store.put(&name, &RememberedAnswer::of(question.clone(), trace))?;
+    if store.is_full() { store.tidy() } else { Ok(()) }
+}

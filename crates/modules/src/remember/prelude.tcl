@@ -1,0 +1,147 @@
+# Evaluated by tclsh before the script that is its first argument, to say what Tcl does without a
+# system call. A note is a lookup of a path below /proc/becalm that is not there (notes.rs). Not one
+# byte of the script's output may change by it: nothing is left in the global namespace, no error is
+# raised and caught, and no command is replaced.
+namespace eval ::tcl::becalm {
+    # What is evaluated in each interpreter, of which each has an environment to be read.
+    variable hooks {
+        variable said
+        array set said {}
+        variable tool {}
+
+        # Letters, digits and _ stand for themselves, all other bytes are %XX.
+        proc plain {text} {
+            if {[string is wordchar -strict $text] && [string is ascii $text]} {
+                return $text
+            }
+            set plain {}
+            foreach byte [split [encoding convertto [encoding system] $text] {}] {
+                if {[string match {[A-Za-z0-9_]} $byte]} {
+                    append plain $byte
+                } else {
+                    append plain [format %%%02X [scan $byte %c]]
+                }
+            }
+            return $plain
+        }
+
+        proc note {text} {
+            variable said
+            if {![info exists said($text)]} {
+                set said($text) {}
+                file exists /proc/becalm/$text
+            }
+            return
+        }
+
+        # Modules keeps the whole environment to put it back. It does so in procedures of its own
+        # file, which a site may have replaced by others.
+        proc is_kept {} {
+            variable tool
+            set frame [info frame -3]
+            return [expr {[dict exists $frame file] && [dict exists $frame proc]
+                && [dict get $frame file] eq $tool
+                && [dict get $frame proc] in {::pushSettings ::saveSettings ::restoreSettings}}]
+        }
+
+        proc read {array name operation} {
+            variable said
+            if {$operation eq {array}} {
+                if {![info exists said(env)] && ![is_kept]} {
+                    note env
+                }
+            } elseif {![info exists said(=$name)] && ![is_kept]} {
+                set said(=$name) {}
+                note env/[plain $name]
+            }
+            return
+        }
+
+        # A command is about to be called that gives another answer each time.
+        proc unrepeatable {what args} {
+            note unrepeatable/$what
+        }
+
+        # The place of a standard channel is that of whoever has it open, too.
+        proc positioned {command operation} {
+            if {[lindex $command 1] in {stdin stdout stderr}} {
+                note unrepeatable/position
+            }
+            return
+        }
+
+        # An element that is linked to is read without the array's trace.
+        proc linked {command operation} {
+            if {[string match *env(* $command]} {
+                note unrepeatable/link
+            }
+            return
+        }
+
+        # Who takes traces away, or looks at them, sees these.
+        proc traced {command operation} {
+            if {[string match {*[Ee]nv*} $command] || [string match {* info *} $command]} {
+                note unrepeatable/traces
+            }
+            return
+        }
+
+        # Libraries may do anything. Modules' own is known; it has the clock, too.
+        proc loaded {command code result operation} {
+            if {[file tail [lindex $command 1]] ne {libtclenvmodules.so}} {
+                note unrepeatable/library
+            }
+            foreach name {initStateClockSeconds parseDateTimeArg} {
+                if {[namespace which -command ::$name] ne {}} {
+                    trace add execution ::$name enter {::tcl::becalm::unrepeatable clock}
+                }
+            }
+            return
+        }
+
+        proc created {command code result operation} {
+            if {$code == 0 && [lindex $command 1] eq {create}} {
+                variable hooks
+                interp eval $result [list namespace eval ::tcl::becalm [list variable hooks $hooks]]
+                interp eval $result [list namespace eval ::tcl::becalm $hooks]
+            }
+            return
+        }
+
+        apply {{} {
+            trace add variable ::env {read array} ::tcl::becalm::read
+            foreach {name what} {
+                ::tcl::clock::seconds clock ::tcl::clock::clicks clock ::time clock
+                ::tcl::clock::milliseconds clock ::tcl::clock::microseconds clock
+                ::timerate clock ::tcl::file::atime clock ::tcl::mathfunc::rand random
+                ::tcl::info::cmdcount process
+            } {
+                if {[namespace which -command $name] ne {}} {
+                    trace add execution $name enter [list ::tcl::becalm::unrepeatable $what]
+                }
+            }
+            foreach {name operation hook} {
+                ::tell enter positioned ::seek enter positioned ::upvar enter linked
+                ::tcl::namespace::upvar enter linked ::load leave loaded ::interp leave created
+                ::trace enter traced
+            } {
+                trace add execution $name $operation ::tcl::becalm::$hook
+            }
+        }}
+    }
+}
+namespace eval ::tcl::becalm $::tcl::becalm::hooks
+set ::argv0 [lindex $::argv 0]
+set ::argv [lrange $::argv 1 end]
+incr ::argc -1
+set ::tcl::becalm::tool [file normalize $::argv0]
+file exists /proc/becalm/begun
+if {[catch {source $::argv0} ::tcl::becalm::result] == 1} {
+    # As tclsh says it of a script, without the line that calls it here.
+    set ::tcl::becalm::result "\n    invoked from within\n\"source \$::argv0\""
+    if {[string match *$::tcl::becalm::result $::errorInfo]} {
+        set ::errorInfo [string range $::errorInfo 0 end-[string length $::tcl::becalm::result]]
+    }
+    puts stderr $::errorInfo
+    exit 1
+}

@@ -1,0 +1,156 @@
+//! What is asked, and in which surroundings.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use proc::ProcessStatus;
+use rustix::process::{Resource, getrlimit};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use watch::dependencies::descriptor_kind;
+
+use super::ToolLanguage;
+
+/// A question to a tool.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModuleQuestion {
+    /// The tool's script.
+    pub script: PathBuf,
+    /// The shell, and the words after `module`.
+    pub words: Vec<OsString>,
+}
+
+/// What of the surroundings decided the answers to a question so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct DecidingSurroundings {
+    pub variables: BTreeSet<Vec<u8>>,
+    pub whole_environment: bool,
+    pub working_directory: bool,
+}
+
+impl DecidingSurroundings {
+    /// Takes in what decided another answer; whether that is new.
+    pub fn take_in(&mut self, other: &DecidingSurroundings) -> bool {
+        let before = self.clone();
+        self.variables.extend(other.variables.iter().cloned());
+        self.whole_environment |= other.whole_environment;
+        self.working_directory |= other.working_directory;
+        *self != before
+    }
+}
+
+/// What the kernel knows of this process that decides what it may do and what it is told.
+#[derive(Clone, Debug)]
+pub(super) struct ProcessSurroundings(Sha256);
+
+/// Fields of /proc/PID/status.
+const STATUS: [&str; 13] = [
+    "Umask",
+    "Uid",
+    "Gid",
+    "Groups",
+    "SigBlk",
+    "SigIgn",
+    "CapInh",
+    "CapPrm",
+    "CapEff",
+    "CapBnd",
+    "CapAmb",
+    "NoNewPrivs",
+    "Seccomp",
+];
+
+/// Limits that decide what can be read and written.
+const LIMITS: [Resource; 5] =
+    [Resource::Fsize, Resource::Data, Resource::As, Resource::Stack, Resource::Nofile];
+
+impl ProcessSurroundings {
+    /// Those of this process; none where it cannot know itself. The standard descriptors' kinds
+    /// are among them, so that a terminal's answers and a pipe's do not take turns.
+    pub fn own() -> Option<ProcessSurroundings> {
+        let mut digest = Sha256::new();
+        let mut add = |bytes: &[u8]| add(&mut digest, bytes);
+        let status = ProcessStatus::own()?;
+        for field in STATUS {
+            add(status.field(field).unwrap_or_default().as_bytes());
+        }
+        for limit in LIMITS {
+            add(&getrlimit(limit).current.map_or([0xff; 8], u64::to_ne_bytes));
+        }
+        let system = rustix::system::uname();
+        for name in [system.nodename(), system.release(), system.version(), system.machine()] {
+            add(name.to_bytes());
+        }
+        for fd in 0..3 {
+            add(&descriptor_kind(fd).to_ne_bytes());
+        }
+        Some(ProcessSurroundings(digest))
+    }
+}
+
+/// What the C library reads of the environment without anybody's noticing.
+const C_LIBRARY: [&str; 8] =
+    ["LD_", "LC_", "LANG", "MALLOC_", "GLIBC_TUNABLES", "GCONV_PATH", "LOCPATH", "TZ"];
+
+impl ModuleQuestion {
+    /// Of this tool, for a shell.
+    pub fn new(script: &Path, words: Vec<OsString>) -> ModuleQuestion {
+        ModuleQuestion { script: script.to_owned(), words }
+    }
+
+    /// The name under which it is kept what decides its answers.
+    pub(super) fn name(&self) -> String {
+        name('q', &self.digest())
+    }
+
+    /// The name under which the answer is kept that it has here.
+    pub(super) fn name_here(
+        &self,
+        surroundings: &ProcessSurroundings,
+        deciding: &DecidingSurroundings,
+    ) -> String {
+        let mut digest = self.digest();
+        let mut add = |bytes: &[u8]| add(&mut digest, bytes);
+        add(&surroundings.0.clone().finalize());
+        let decides = |name: &OsString| {
+            let name = name.as_bytes();
+            let unnoticed = C_LIBRARY.iter().chain(ToolLanguage::VARIABLES);
+            deciding.whole_environment
+                || deciding.variables.contains(name)
+                || unnoticed.into_iter().any(|with| name.starts_with(with.as_bytes()))
+        };
+        let mut variables: Vec<_> = std::env::vars_os().filter(|(name, _)| decides(name)).collect();
+        variables.sort();
+        for (name, value) in variables {
+            add(name.as_bytes());
+            add(value.as_bytes());
+        }
+        if deciding.working_directory {
+            add(std::env::current_dir().unwrap_or_default().as_os_str().as_bytes());
+        }
+        name('a', &digest)
+    }
+
+    fn digest(&self) -> Sha256 {
+        let mut digest = Sha256::new();
+        add(&mut digest, env!("CARGO_PKG_VERSION").as_bytes());
+        add(&mut digest, self.script.as_os_str().as_bytes());
+        add(&mut digest, &self.words.len().to_ne_bytes());
+        self.words.iter().for_each(|word| add(&mut digest, word.as_bytes()));
+        digest
+    }
+}
+
+/// With its length, so that no two lists are one text.
+fn add(digest: &mut Sha256, bytes: &[u8]) {
+    digest.update(bytes.len().to_ne_bytes());
+    digest.update(bytes);
+}
+
+fn name(kind: char, digest: &Sha256) -> String {
+    let hash = digest.clone().finalize();
+    let hex: String = hash[..16].iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{kind}-{hex}")
+}

@@ -1,0 +1,123 @@
+//! What a process asked the system for, what it was told, and whether it would be told so again.
+
+use std::ffi::CString;
+use std::os::fd::BorrowedFd;
+
+use rustix::fs::{Access, AtFlags, CWD};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+use super::FileAttributes;
+
+/// An error's number stands for it.
+type Told<T> = Result<T, i32>;
+
+/// Something that a process asked for, with what it was told.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum AnswerDependency {
+    /// stat(2) of a path, or lstat(2).
+    Attributes {
+        /// The path, from the root.
+        path: CString,
+        /// Whether a link is followed.
+        follow: bool,
+        /// The attributes, or an error.
+        told: Told<FileAttributes>,
+    },
+    /// The content of a file, or the names in a directory, which its attributes stand for.
+    Content {
+        /// The path.
+        path: CString,
+        /// The attributes when it was opened.
+        told: FileAttributes,
+    },
+    /// access(2).
+    Access {
+        /// The path.
+        path: CString,
+        /// What was asked for: `R_OK`, …
+        mode: u32,
+        /// Whether for the effective user.
+        effective: bool,
+        /// 0, or the error.
+        told: i32,
+    },
+    /// readlink(2).
+    Link {
+        /// The path.
+        path: CString,
+        /// Where it leads to.
+        told: Told<Vec<u8>>,
+    },
+    /// getcwd(2), or a path that does not begin at the root.
+    WorkingDirectory(Vec<u8>),
+    /// A question to a terminal (ioctl_tty(2)) by a standard descriptor.
+    Terminal {
+        /// The descriptor.
+        fd: i32,
+        /// `TCGETS`, `TIOCGWINSZ`.
+        request: u64,
+        /// What was filled in.
+        told: Told<Vec<u8>>,
+    },
+    /// What kind of file a standard descriptor is, as `S_IFMT` has it; 0 if it is closed.
+    Descriptor {
+        /// The descriptor.
+        fd: i32,
+        /// The kind.
+        told: u32,
+    },
+}
+
+impl AnswerDependency {
+    /// Whether the system says the same now. Of content: whether the attributes are the same.
+    pub fn holds(&self) -> bool {
+        match self {
+            AnswerDependency::Attributes { path, follow, told } => {
+                FileAttributes::of(path, *follow).map_err(Errno::raw_os_error) == *told
+            }
+            AnswerDependency::Content { path, told } => FileAttributes::of(path, true) == Ok(*told),
+            AnswerDependency::Access { path, mode, effective, told } => {
+                let flags = if *effective { AtFlags::EACCESS } else { AtFlags::empty() };
+                let mode = Access::from_bits_retain(*mode);
+                let now = rustix::fs::accessat(CWD, path.as_c_str(), mode, flags);
+                now.map_or_else(Errno::raw_os_error, |()| 0) == *told
+            }
+            AnswerDependency::Link { path, told } => {
+                let now = rustix::fs::readlink(path.as_c_str(), Vec::new());
+                now.map(CString::into_bytes).map_err(Errno::raw_os_error) == *told
+            }
+            AnswerDependency::WorkingDirectory(told) => {
+                rustix::process::getcwd(Vec::new()).is_ok_and(|now| now.as_bytes() == *told)
+            }
+            AnswerDependency::Terminal { fd, request, told } => {
+                terminal(*fd, *request, told.as_ref().map_or(0, Vec::len)) == *told
+            }
+            AnswerDependency::Descriptor { fd, told } => descriptor_kind(*fd) == *told,
+        }
+    }
+}
+
+/// What kind of file a standard descriptor of this process is; 0 if it was closed when the process
+/// began.
+pub fn descriptor_kind(fd: i32) -> u32 {
+    if launch::was_closed(fd) {
+        return 0;
+    }
+    // SAFETY: standard descriptors are never closed here.
+    let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+    rustix::fs::fstat(fd).map_or(0, |stat| stat.st_mode & libc::S_IFMT)
+}
+
+/// Room for what the two questions fill in: `struct termios` of the kernel, `struct winsize`.
+pub(super) const TERMINAL_MOST: usize = 64;
+
+fn terminal(fd: i32, request: u64, length: usize) -> Told<Vec<u8>> {
+    let mut answer = [0u8; TERMINAL_MOST];
+    // SAFETY: both questions that are ever kept fill less than the room.
+    let done = unsafe { libc::ioctl(fd, request as _, answer.as_mut_ptr()) };
+    if done < 0 {
+        return Err(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO));
+    }
+    Ok(answer[..length.min(TERMINAL_MOST)].to_vec())
+}

@@ -1,0 +1,378 @@
+//! A process followed call by call.
+
+use std::collections::HashSet;
+use std::ffi::{CStr, CString};
+use std::mem::MaybeUninit;
+use std::os::unix::ffi::OsStrExt;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use launch::Ended;
+use rustix::io::Errno;
+
+use super::asked::TERMINAL_MOST;
+use super::policy::{EnteredCall, PendingQuestion, unrepeatable};
+use super::{AnswerDependency, DependencyTrace, FileAttributes, LeftBecause, WrittenTo};
+use crate::ptrace::{CallSource, PtraceStop, Resume, StopChange, StoppedThread, Waited, wait};
+use crate::reader::{CallReader, StoppedCall};
+use crate::shape::{CallShapes, Extent};
+use crate::{memory, signals};
+
+/// What a command may write and be kept.
+const OUTPUT_MOST: usize = 4 << 20;
+/// What it may depend on.
+const DEPENDENCIES_MOST: usize = 20_000;
+
+/// A process that is being followed.
+pub(super) struct FollowedCommand<'a> {
+    pid: i32,
+    prelude: &'a [u8],
+    reader: CallReader,
+    known: HashSet<AnswerDependency>,
+    trace: DependencyTrace,
+    written: usize,
+    /// When the command began, in seconds since 1970.
+    began: i64,
+    /// What says that a note makes the answer one that cannot be given again.
+    refuses: fn(&[u8]) -> Option<String>,
+}
+
+impl<'a> FollowedCommand<'a> {
+    /// A seized process that is about to become a command.
+    pub fn new(
+        pid: i32,
+        options: i32,
+        prelude: &'a [u8],
+        refuses: fn(&[u8]) -> Option<String>,
+    ) -> FollowedCommand<'a> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let trace = DependencyTrace {
+            dependencies: Vec::new(),
+            notes: Vec::new(),
+            output: Vec::new(),
+            end: Err(LeftBecause::Disturbed("it did not start".into())),
+        };
+        let shapes = CallShapes::new(Extent::All);
+        let source = CallSource::Kernel;
+        FollowedCommand {
+            pid,
+            prelude,
+            reader: CallReader { options, shapes, filtered: false, source },
+            known: HashSet::new(),
+            trace,
+            written: 0,
+            began: now.as_secs() as i64,
+            refuses,
+        }
+    }
+
+    /// Follows it until it is about to end or is let go of, gives what was seen to `keep`, and lets
+    /// it go on. It ends only after that.
+    pub fn run(mut self, keep: impl FnOnce(DependencyTrace)) {
+        let mut pending = None;
+        let (thread, signal) = loop {
+            let (thread, stop) = match wait(self.pid, 0) {
+                Ok(Waited::Change(StopChange::Stopped(thread, stop))) => (thread, stop),
+                Ok(Waited::Nothing) => continue,
+                _ => return,
+            };
+            match self.stopped(&thread, stop, &mut pending) {
+                Ok(true) => {
+                    if thread.resume(Resume::ToCall, 0).is_err() {
+                        return;
+                    }
+                }
+                Ok(false) => break (thread, 0),
+                Err((why, signal)) => {
+                    self.trace.end = Err(why);
+                    break (thread, signal);
+                }
+            }
+        };
+        // What cannot be repeated must not wait for what is written down of it.
+        let ends = self.trace.end.is_ok();
+        if ends {
+            self.check_contents();
+            keep(self.trace);
+            let _ = thread.detach(signal);
+        } else {
+            let _ = thread.detach(signal);
+            keep(self.trace);
+        }
+    }
+
+    /// Takes in a stop; whether to go on.
+    fn stopped(
+        &mut self,
+        thread: &StoppedThread,
+        stop: PtraceStop,
+        pending: &mut Option<PendingQuestion>,
+    ) -> Result<bool, (LeftBecause, i32)> {
+        match stop {
+            PtraceStop::Exec => {
+                if self.reader.source == CallSource::Kernel {
+                    self.reader.source = thread.call_source();
+                }
+                self.executed().map_err(|why| (why, 0))?;
+                // The exec's own exit comes next.
+                *pending = Some(PendingQuestion::Nothing);
+                Ok(true)
+            }
+            PtraceStop::Call => {
+                let result = match pending.take() {
+                    None => self.entered(thread).map(|question| *pending = Some(question)),
+                    Some(question) => self.left(thread, question),
+                };
+                result.map(|()| true).map_err(|why| (why, 0))
+            }
+            PtraceStop::Exit => {
+                let status = thread.event_message().unwrap_or(0) as i32;
+                self.trace.end = Ok(Ended::from_wait(status));
+                Ok(false)
+            }
+            PtraceStop::Signal(signal) => {
+                let deliver = signals::deliver(thread, &mut None, signal, recording::Nanos(0));
+                let signal = if deliver.unwrap_or(true) { signal } else { 0 };
+                Err((disturbed("a signal came"), signal))
+            }
+            PtraceStop::Begin | PtraceStop::Other => Ok(true),
+            _ => Err((disturbed("it was stopped"), 0)),
+        }
+    }
+
+    /// The command's own file.
+    fn executed(&mut self) -> Result<(), LeftBecause> {
+        let link = format!("/proc/{}/exe", self.pid);
+        let path = std::fs::read_link(&link).map_err(|_| disturbed("it has no file"))?;
+        let path = CString::new(path.as_os_str().as_bytes()).unwrap_or_default();
+        self.content(path, &CString::new(link).unwrap_or_default())
+    }
+
+    fn entered(&mut self, thread: &StoppedThread) -> Result<PendingQuestion, LeftBecause> {
+        let entry = match self.reader.call(thread, true) {
+            Ok(StoppedCall::Entry(entry)) => entry,
+            _ => return Err(disturbed("a call could not be read")),
+        };
+        let mut uses_directory = false;
+        let question = EnteredCall {
+            tid: self.pid,
+            entry: &entry,
+            prelude: self.prelude,
+            uses_directory: &mut uses_directory,
+        }
+        .question()?;
+        if uses_directory {
+            let directory = crate::files::proc_link(self.pid, "cwd");
+            let directory = directory.ok_or_else(|| unrepeatable("its directory has no path"))?;
+            self.add(AnswerDependency::WorkingDirectory(directory));
+        }
+        if let PendingQuestion::Note(note) = &question {
+            if let Some(why) = (self.refuses)(note) {
+                return Err(LeftBecause::Unrepeatable(why));
+            }
+            self.trace.notes.push(note.clone());
+        }
+        if self.known.len() > DEPENDENCIES_MOST {
+            return Err(unrepeatable("it depends on too much"));
+        }
+        Ok(question)
+    }
+
+    fn left(
+        &mut self,
+        thread: &StoppedThread,
+        question: PendingQuestion,
+    ) -> Result<(), LeftBecause> {
+        use PendingQuestion as Question;
+        if matches!(question, Question::Nothing | Question::Note(_)) {
+            return Ok(());
+        }
+        let (value, failed) = match self.reader.call(thread, false) {
+            Ok(StoppedCall::Exit { value, failed }) => (value, failed),
+            _ => return Err(disturbed("a call's result could not be read")),
+        };
+        let error = if failed { -value as i32 } else { 0 };
+        // The kernel's own 'restart me': the call is made again.
+        if error >= 512 {
+            return Err(disturbed("a call was interrupted"));
+        }
+
+        match question {
+            Question::Nothing | Question::Note(_) => {}
+            Question::Open(path) if failed => self.failed_open(path, error)?,
+            Question::Open(path) => {
+                let opened = format!("/proc/{}/fd/{value}", self.pid);
+                self.content(path, &CString::new(opened).unwrap_or_default())?;
+            }
+            Question::Attributes { path, follow, at, is_statx } => {
+                let told = match failed {
+                    true => Err(error),
+                    false => Ok(self.attributes(at, is_statx)?),
+                };
+                self.add(AnswerDependency::Attributes { path, follow, told });
+            }
+            Question::Access { path, mode, effective } => {
+                self.add(AnswerDependency::Access { path, mode, effective, told: error });
+            }
+            Question::Link { path, at, room } => {
+                let told = match failed {
+                    true => Err(error),
+                    false if value as u64 >= room => {
+                        return Err(unrepeatable("a link's target is longer than it can read"));
+                    }
+                    false => Ok(self.bytes(at, value as usize)?),
+                };
+                self.add(AnswerDependency::Link { path, told });
+            }
+            Question::WorkingDirectory if failed => {
+                return Err(unrepeatable("its working directory has no path"));
+            }
+            Question::WorkingDirectory => {}
+            Question::Terminal { fd, request, at } => {
+                // The kernel's termios has 36 bytes, the size of a window 8.
+                let length = if request == libc::TCGETS { 36 } else { 8 };
+                debug_assert!(length <= TERMINAL_MOST);
+                let told = match failed {
+                    true => Err(error),
+                    false => Ok(self.bytes(at, length)?),
+                };
+                self.add(AnswerDependency::Terminal { fd, request, told });
+            }
+            Question::Descriptor(fd) => {
+                let path = CString::new(format!("/proc/{}/fd/{fd}", self.pid)).unwrap_or_default();
+                let told = FileAttributes::of(&path, true).map_or(0, |it| it.mode & libc::S_IFMT);
+                self.add(AnswerDependency::Descriptor { fd, told });
+            }
+            Question::AbsentSocket(path) => {
+                if error != libc::ENOENT {
+                    return Err(disturbed("a socket came to be"));
+                }
+                let told = Err(libc::ENOENT);
+                self.add(AnswerDependency::Attributes { path, follow: true, told });
+            }
+            Question::Write { .. } if failed => {
+                return Err(disturbed("what it wrote could not be written"));
+            }
+            Question::Write { to, parts } => self.wrote(to, &parts, value as u64)?,
+        }
+        Ok(())
+    }
+
+    fn wrote(
+        &mut self,
+        to: WrittenTo,
+        parts: &[(u64, u64)],
+        written: u64,
+    ) -> Result<(), LeftBecause> {
+        self.written = self.written.saturating_add(written as usize);
+        if self.written > OUTPUT_MOST {
+            return Err(unrepeatable("it writes too much"));
+        }
+        let mut left = written;
+        for (at, length) in parts {
+            let length = left.min(*length);
+            let bytes = self.bytes(*at, length as usize)?;
+            match self.trace.output.last_mut() {
+                Some((last, text)) if *last == to => text.extend(bytes),
+                _ => self.trace.output.push((to, bytes)),
+            }
+            left -= length;
+        }
+        Ok(())
+    }
+
+    fn attributes(&self, at: u64, is_statx: bool) -> Result<FileAttributes, LeftBecause> {
+        if is_statx {
+            let raw: libc::statx = self.value(at)?;
+            return Ok(FileAttributes::of_raw_statx(&raw));
+        }
+        let raw: libc::stat = self.value(at)?;
+        Ok(FileAttributes::of_raw(&raw))
+    }
+
+    /// A structure of the process's memory that the kernel has filled.
+    fn value<T: KernelFilled>(&self, at: u64) -> Result<T, LeftBecause> {
+        let bytes = self.bytes(at, size_of::<T>())?;
+        let mut value = MaybeUninit::<T>::uninit();
+        // SAFETY: there are as many bytes as the structure has; it is plain numbers.
+        unsafe {
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), value.as_mut_ptr().cast(), bytes.len());
+            Ok(value.assume_init())
+        }
+    }
+
+    fn bytes(&self, at: u64, length: usize) -> Result<Vec<u8>, LeftBecause> {
+        let mut bytes = vec![0; length];
+        match memory::read(self.pid, at, &mut bytes) {
+            Ok(got) if got == length => Ok(bytes),
+            _ => Err(disturbed("its memory could not be read")),
+        }
+    }
+
+    /// A file that is there could not be opened: its attributes say why, as long as they are the
+    /// same.
+    fn failed_open(&mut self, path: CString, error: i32) -> Result<(), LeftBecause> {
+        let now = FileAttributes::of(&path, true);
+        if let Ok(told) = now {
+            self.check_settled(&path, &told)?;
+            self.add(AnswerDependency::Content { path, told });
+            return Ok(());
+        }
+        let now = now.map_err(Errno::raw_os_error);
+        if now != Err(error) {
+            return Err(unrepeatable("a file cannot be opened, for no reason that shows"));
+        }
+        self.add(AnswerDependency::Attributes { path, follow: true, told: Err(error) });
+        Ok(())
+    }
+
+    /// A file or directory that was opened, as `opened` leads to it.
+    fn content(&mut self, path: CString, opened: &CStr) -> Result<(), LeftBecause> {
+        let told = FileAttributes::of(opened, true)
+            .map_err(|_| disturbed("an open file could not be looked at"))?;
+        if !told.has_content() {
+            return Err(unrepeatable(&format!("{} is no file", shown(&path))));
+        }
+        self.check_settled(opened, &told)?;
+        self.add(AnswerDependency::Content { path, told });
+        Ok(())
+    }
+
+    /// Whether a file's times tell of every change that is still to come.
+    fn check_settled(&self, path: &CStr, told: &FileAttributes) -> Result<(), LeftBecause> {
+        let margin = super::settled::margin(path)
+            .ok_or_else(|| unrepeatable(&format!("{} has no times to rely on", shown(path))))?;
+        match told.changed.0 < self.began - margin {
+            true => Ok(()),
+            false => Err(disturbed("a file that it reads has just changed")),
+        }
+    }
+
+    /// What was read while it ran is read as it still is.
+    fn check_contents(&mut self) {
+        let has_changed = |dependency: &AnswerDependency| {
+            matches!(dependency, AnswerDependency::Content { .. }) && !dependency.holds()
+        };
+        if self.trace.dependencies.iter().any(has_changed) {
+            self.trace.end = Err(disturbed("a file changed while it was read"));
+        }
+    }
+
+    fn add(&mut self, dependency: AnswerDependency) {
+        if self.known.insert(dependency.clone()) {
+            self.trace.dependencies.push(dependency);
+        }
+    }
+}
+
+/// A structure of plain numbers that the kernel fills.
+trait KernelFilled {}
+impl KernelFilled for libc::stat {}
+impl KernelFilled for libc::statx {}
+
+fn disturbed(why: &str) -> LeftBecause {
+    LeftBecause::Disturbed(why.to_owned())
+}
+
+fn shown(path: &CStr) -> String {
+    recording::shown(path.to_bytes()).to_string()
+}

@@ -1,0 +1,297 @@
+//! Which calls can be repeated, and what they ask. A call that is not known here cannot.
+
+use std::ffi::CString;
+
+use super::{LeftBecause, WrittenTo};
+use crate::decode::CallEntry;
+use crate::{TOLD, arch, memory};
+
+/// What a call asks for, known at its entry.
+#[derive(Debug)]
+pub(super) enum PendingQuestion {
+    /// Nothing that outlives the process or comes from outside of it.
+    Nothing,
+    /// A note of the command's own.
+    Note(Vec<u8>),
+    /// To open a file for reading.
+    Open(CString),
+    /// The attributes of a path, filled in at an address, as statx(2) has them or stat(2).
+    Attributes { path: CString, follow: bool, at: u64, is_statx: bool },
+    /// Permissions.
+    Access { path: CString, mode: u32, effective: bool },
+    /// Where a link leads to.
+    Link { path: CString, at: u64, room: u64 },
+    /// The working directory.
+    WorkingDirectory,
+    /// Something of a terminal.
+    Terminal { fd: i32, request: u64, at: u64 },
+    /// What kind of file a standard descriptor is.
+    Descriptor(i32),
+    /// Whether a socket's path is there, which it is not.
+    AbsentSocket(CString),
+    /// To write: parts of memory, as iovec(3type) has them.
+    Write { to: WrittenTo, parts: Vec<(u64, u64)> },
+}
+
+use PendingQuestion as Question;
+
+/// Open flags that change nothing, and that a file's attributes stand for.
+const READING: u64 = (libc::O_CLOEXEC
+    | libc::O_NONBLOCK
+    | libc::O_DIRECTORY
+    | libc::O_NOCTTY
+    | libc::O_LARGEFILE
+    | libc::O_NOATIME) as u64
+    | 0o100_000;
+
+/// The most parts of one write (IOV_MAX).
+const PARTS_MOST: u64 = 1024;
+
+/// A stopped process, at the entry of a call.
+pub(super) struct EnteredCall<'a> {
+    pub tid: i32,
+    pub entry: &'a CallEntry,
+    /// The path by which the command reads its prelude.
+    pub prelude: &'a [u8],
+    /// Set where a path depends on the working directory.
+    pub uses_directory: &'a mut bool,
+}
+
+impl EnteredCall<'_> {
+    /// What the call asks for.
+    ///
+    /// # Errors
+    /// Why it cannot be repeated.
+    pub fn question(&mut self) -> Result<Question, LeftBecause> {
+        let name = self.entry.call.known_name().unwrap_or("an unknown call");
+        if self.entry.call.abi() != arch::NATIVE {
+            return Err(unrepeatable("it makes calls of another architecture"));
+        }
+        let [first, second, third, fourth, ..] = self.entry.args;
+        let fd = first as i32;
+        match name {
+            "brk" | "munmap" | "mprotect" | "mremap" | "madvise" | "futex" | "rt_sigaction"
+            | "rt_sigprocmask" | "rt_sigreturn" | "sigaltstack" | "set_tid_address"
+            | "set_robust_list" | "rseq" | "arch_prctl" | "getuid" | "geteuid" | "getgid"
+            | "getegid" | "getgroups" | "getresuid" | "getresgid" | "uname" | "umask"
+            | "clock_gettime" | "gettimeofday" | "time" | "clock_getres" | "sched_yield"
+            | "sysinfo" | "getrlimit" | "fadvise64" | "restart_syscall" | "exit" | "exit_group" => {
+                Ok(Question::Nothing)
+            }
+            "prlimit64" if first == 0 && third == 0 => Ok(Question::Nothing),
+            "close" | "read" | "pread64" | "readv" | "preadv" | "getdents" | "getdents64"
+                if fd > 2 =>
+            {
+                Ok(Question::Nothing)
+            }
+            "read" | "readv" if fd == 0 => Err(unrepeatable("it reads its standard input")),
+            "lseek" if fd > 2 || (second, third) == (0, libc::SEEK_CUR as u64) => {
+                Ok(Question::Nothing)
+            }
+            "mmap" => self.mapping(third, fourth, self.entry.args[4] as i32),
+            "fcntl" => self.control(fd, second as i32),
+            "ioctl" => self.device(fd, second & 0xffff_ffff, third),
+            // The C library's allocator makes itself a key so.
+            "getrandom" if second <= 8 && third & u64::from(libc::GRND_NONBLOCK) != 0 => {
+                Ok(Question::Nothing)
+            }
+            "getrandom" => Err(unrepeatable("it asks for random numbers")),
+            "socket" if first == libc::AF_UNIX as u64 => Ok(Question::Nothing),
+            "socket" => Err(unrepeatable("it makes a connection")),
+            "connect" => self.connection(second, third),
+            "getsockname" | "fstat" if fd <= 2 => Ok(Question::Descriptor(fd)),
+            "fstat" => Ok(Question::Nothing),
+            "write" => self.write(fd, vec![(second, third)]),
+            "writev" => self.write(fd, self.parts(second, third)?),
+            "getcwd" => {
+                *self.uses_directory = true;
+                Ok(Question::WorkingDirectory)
+            }
+            "open" => self.open(libc::AT_FDCWD, first, second),
+            "openat" => self.open(fd, second, third),
+            "stat" | "lstat" => self.attributes(libc::AT_FDCWD, first, name == "stat", second),
+            "newfstatat" => self.attributes_at(fd, second, fourth, third, false),
+            "statx" => self.attributes_at(fd, second, third, self.entry.args[4], true),
+            "access" => self.access(libc::AT_FDCWD, first, second, 0),
+            "faccessat" => self.access(fd, second, third, 0),
+            "faccessat2" => self.access(fd, second, third, fourth),
+            "readlink" => self.link(libc::AT_FDCWD, first, second, third),
+            "readlinkat" => self.link(fd, second, third, fourth),
+            "fork" | "vfork" | "clone" | "clone3" => {
+                Err(unrepeatable("it starts another process or thread"))
+            }
+            "execve" | "execveat" => Err(unrepeatable("it becomes another program")),
+            name => Err(unrepeatable(&format!("it calls {name}"))),
+        }
+    }
+
+    fn mapping(&self, access: u64, flags: u64, fd: i32) -> Result<Question, LeftBecause> {
+        let shared = flags & 3 != libc::MAP_PRIVATE as u64;
+        let anonymous = flags & libc::MAP_ANONYMOUS as u64 != 0;
+        match !anonymous && ((shared && access & libc::PROT_WRITE as u64 != 0) || fd <= 2) {
+            true => Err(unrepeatable("it writes to a file by a mapping")),
+            false => Ok(Question::Nothing),
+        }
+    }
+
+    fn control(&self, fd: i32, command: i32) -> Result<Question, LeftBecause> {
+        match command {
+            libc::F_GETFD | libc::F_SETFD => Ok(Question::Nothing),
+            libc::F_GETFL if fd > 2 => Ok(Question::Nothing),
+            _ => Err(unrepeatable("it changes how a file is open")),
+        }
+    }
+
+    fn device(&self, fd: i32, request: u64, at: u64) -> Result<Question, LeftBecause> {
+        match request {
+            libc::TCGETS if fd > 2 => Ok(Question::Nothing),
+            libc::TCGETS | libc::TIOCGWINSZ if fd >= 0 => {
+                Ok(Question::Terminal { fd, request, at })
+            }
+            _ => Err(unrepeatable("it changes or asks a device")),
+        }
+    }
+
+    /// A socket that is not there is as a file that is not there.
+    fn connection(&self, at: u64, length: u64) -> Result<Question, LeftBecause> {
+        let unknown = || unrepeatable("it talks to another process");
+        let mut address = vec![0; length.min(128) as usize];
+        memory::read(self.tid, at, &mut address).map_err(|_| unknown())?;
+        let (family, path) = address.split_at_checked(2).ok_or_else(unknown)?;
+        let path = path.split(|byte| *byte == 0).next().unwrap_or_default();
+        let is_path = family == (libc::AF_UNIX as u16).to_ne_bytes() && path.starts_with(b"/");
+        let path = CString::new(path).map_err(|_| unknown())?;
+        let absent = super::FileAttributes::of(&path, true) == Err(rustix::io::Errno::NOENT);
+        match is_path && absent {
+            true => Ok(Question::AbsentSocket(path)),
+            false => Err(unknown()),
+        }
+    }
+
+    fn write(&self, fd: i32, parts: Vec<(u64, u64)>) -> Result<Question, LeftBecause> {
+        let to = match fd {
+            1 => WrittenTo::Stdout,
+            2 => WrittenTo::Stderr,
+            _ => return Err(unrepeatable("it writes to a file")),
+        };
+        Ok(Question::Write { to, parts })
+    }
+
+    fn parts(&self, at: u64, count: u64) -> Result<Vec<(u64, u64)>, LeftBecause> {
+        let mut bytes = vec![0; 16 * count.min(PARTS_MOST) as usize];
+        let got = memory::read(self.tid, at, &mut bytes);
+        if got.ok() != Some(bytes.len()) {
+            return Err(unrepeatable("what it writes cannot be read"));
+        }
+        let number = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_ne_bytes);
+        Ok(bytes.chunks_exact(16).map(|part| (number(&part[..8]), number(&part[8..]))).collect())
+    }
+
+    fn open(&mut self, at: i32, path: u64, flags: u64) -> Result<Question, LeftBecause> {
+        if flags & !READING != 0 {
+            return Err(unrepeatable("it opens a file to write it, or in another special way"));
+        }
+        self.path(at, path, Question::Open)
+    }
+
+    fn attributes_at(
+        &mut self,
+        fd: i32,
+        path: u64,
+        flags: u64,
+        at: u64,
+        is_statx: bool,
+    ) -> Result<Question, LeftBecause> {
+        const KNOWN: i32 = libc::AT_SYMLINK_NOFOLLOW | libc::AT_NO_AUTOMOUNT | libc::AT_EMPTY_PATH;
+        if flags & !(KNOWN as u64) & !(libc::AT_STATX_SYNC_TYPE as u64) != 0 {
+            return Err(unrepeatable("it asks for attributes in a special way"));
+        }
+        let by_descriptor =
+            flags & libc::AT_EMPTY_PATH as u64 != 0 && (path == 0 || self.text(path)?.is_empty());
+        if by_descriptor {
+            let outside = (0..=2).contains(&fd);
+            return Ok(if outside { Question::Descriptor(fd) } else { Question::Nothing });
+        }
+        let follow = flags & libc::AT_SYMLINK_NOFOLLOW as u64 == 0;
+        self.path(fd, path, |path| Question::Attributes { path, follow, at, is_statx })
+    }
+
+    fn attributes(
+        &mut self,
+        fd: i32,
+        path: u64,
+        follow: bool,
+        at: u64,
+    ) -> Result<Question, LeftBecause> {
+        self.path(fd, path, |path| Question::Attributes { path, follow, at, is_statx: false })
+    }
+
+    fn access(
+        &mut self,
+        fd: i32,
+        path: u64,
+        mode: u64,
+        flags: u64,
+    ) -> Result<Question, LeftBecause> {
+        if flags & !(libc::AT_EACCESS as u64) != 0 {
+            return Err(unrepeatable("it asks for permissions in a special way"));
+        }
+        let (mode, effective) = (mode as u32, flags != 0);
+        self.path(fd, path, |path| Question::Access { path, mode, effective })
+    }
+
+    fn link(&mut self, fd: i32, path: u64, at: u64, room: u64) -> Result<Question, LeftBecause> {
+        self.path(fd, path, |path| Question::Link { path, at, room })
+    }
+
+    /// A path that is asked for, from the root; a note, if it is one.
+    fn path(
+        &mut self,
+        at: i32,
+        address: u64,
+        question: impl FnOnce(CString) -> Question,
+    ) -> Result<Question, LeftBecause> {
+        let raw = self.text(address)?;
+        if let Some(note) = raw.strip_prefix(TOLD.as_bytes()) {
+            return Ok(Question::Note(note.to_vec()));
+        }
+        if self.is_way_to(self.prelude, &raw) || self.is_way_to(TOLD.as_bytes(), &raw) {
+            return Ok(Question::Nothing);
+        }
+        if raw.starts_with(b"/proc/") {
+            return Err(unrepeatable("it looks into /proc"));
+        }
+        let full = match raw.first() {
+            Some(b'/') => raw,
+            // As the kernel has it.
+            None => return Err(unrepeatable("it asks for a path without a name")),
+            Some(_) if at == libc::AT_FDCWD => {
+                *self.uses_directory = true;
+                let mut full = crate::files::proc_link(self.tid, "cwd")
+                    .ok_or_else(|| unrepeatable("its working directory has no path"))?;
+                full.push(b'/');
+                full.extend(raw);
+                full
+            }
+            Some(_) => return Err(unrepeatable("it asks for paths below an open directory")),
+        };
+        // A string that was read up to its zero byte has none.
+        Ok(question(CString::new(full).unwrap_or_default()))
+    }
+
+    /// Whether a path is becalm's own, or a directory above, which an interpreter may look at first.
+    fn is_way_to(&self, own: &[u8], path: &[u8]) -> bool {
+        own.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+    }
+
+    fn text(&self, address: u64) -> Result<Vec<u8>, LeftBecause> {
+        let mut raw = Vec::with_capacity(256);
+        memory::read_string(self.tid, address, &mut raw)
+            .map_err(|_| unrepeatable("a path that it asks for cannot be read"))?;
+        Ok(raw)
+    }
+}
+
+pub(super) fn unrepeatable(why: &str) -> LeftBecause {
+    LeftBecause::Unrepeatable(why.to_owned())
+}
