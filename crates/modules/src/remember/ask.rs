@@ -3,11 +3,13 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use launch::{CannotStart, Command, Ended};
 use watch::dependencies::{
     AnswerDependency, DependencyTrace, WrittenTo, executes_as_itself, follow_this_process,
+    window_size,
 };
 
 use super::notes::{ToolNotes, refuses};
@@ -106,12 +108,13 @@ pub fn ask(question: &ModuleQuestion, store: &AnswerStore) -> Result<Ended, AskE
     }
     let tool = AnsweringTool::at(&question.script)
         .map_err(|error| AskError::NoTool { path: question.script.clone(), error })?;
-    let prelude = match surroundings {
+    let preludes = match surroundings {
         Some(surroundings) if follow => followed(&tool, question, &surroundings, store),
         _ => None,
     };
-    let path = prelude.as_ref().map(|(path, _)| path.as_path());
-    let command = Command { argv: tool.argv(path, question) };
+    let paths: Vec<PathBuf> =
+        preludes.iter().flatten().map(|(path, _)| path.clone()).collect();
+    let command = Command { argv: tool.argv(&paths, question) };
     Err(launch::replace(&command, &[]).into())
 }
 
@@ -137,27 +140,33 @@ fn give(output: &[(WrittenTo, Vec<u8>)], ended: Ended) -> Option<Ended> {
     Some(ended)
 }
 
-/// Has this process followed; the prelude's path, as long as its file is open. None where it cannot
-/// be.
+/// Has this process followed; the preludes' paths, as long as their files are open. None where it
+/// cannot be.
 fn followed(
     tool: &AnsweringTool,
     question: &ModuleQuestion,
     surroundings: &ProcessSurroundings,
     store: &AnswerStore,
-) -> Option<(PathBuf, OwnedFd)> {
+) -> Option<Vec<(PathBuf, OwnedFd)>> {
     let interpreter = Command { argv: vec![tool.interpreter.clone()] }.file().ok()?;
     if !tool.is_plain() || !executes_as_itself(&interpreter) {
         return None;
     }
-    let file = prelude_file(tool.language.prelude()).ok()?;
-    // By its number, as a link is one path more that an interpreter looks at.
-    let path = PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()));
-    // Without /proc it cannot be read.
-    File::open(&path).ok()?;
-    let keep = |trace| drop(keep(question, surroundings, store, trace));
-    let name = path.to_str()?.as_bytes().to_vec();
-    follow_this_process(&name, refuses, keep).ok()?;
-    Some((path, file))
+    let mut preludes = Vec::new();
+    for text in tool.language.preludes() {
+        let file = prelude_file(text).ok()?;
+        // By its number, as a link is one path more that an interpreter looks at.
+        let path = PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()));
+        // Without /proc it cannot be read.
+        File::open(&path).ok()?;
+        preludes.push((path, file));
+    }
+    let windows = [0, 1, 2].map(window_size);
+    let keep = |trace| drop(keep(question, surroundings, store, &windows, trace));
+    let names: Vec<Vec<u8>> =
+        preludes.iter().map(|(path, _)| path.as_os_str().as_bytes().to_vec()).collect();
+    follow_this_process(&names, refuses, keep).ok()?;
+    Some(preludes)
 }
 
 /// A file without a name that the tool inherits, with a number so high that the ones that the tool
@@ -181,12 +190,15 @@ fn keep(
     question: &ModuleQuestion,
     surroundings: &ProcessSurroundings,
     store: &AnswerStore,
-    trace: DependencyTrace,
+    windows: &[AnswerDependency; 3],
+    mut trace: DependencyTrace,
 ) -> io::Result<()> {
     let notes = ToolNotes::of(&trace.notes);
     if !notes.begun {
         return Ok(());
     }
+    trace.dependencies.extend(notes.windows.iter().map(|fd| windows[*fd].clone()));
+    trace.dependencies.extend(notes.clock(&trace.dependencies));
     let is_directory =
         |dependency: &AnswerDependency| matches!(dependency, AnswerDependency::WorkingDirectory(_));
     let deciding = DecidingSurroundings {

@@ -80,7 +80,10 @@ local function posix_getenv(original)
    end
 end
 
+local set_variable
+
 local function posix_setenv(original)
+   set_variable = original
    return function(...)
       local name, _, overwrite = ...
       if overwrite == false then reads(name)
@@ -328,8 +331,13 @@ local function run_tcl(original)
    return function(...)
       local script, words = ...
       if select("#", ...) == 2 and tcl_prelude and type(script) == "string"
-         and type(words) == "string" and script:find("^[%w/._+-]+$") then
-         return original(tcl_prelude, script .. " " .. words)
+         and set_variable and type(words) == "string" and script:find("^[%w/._+-]+$") then
+         local whole, is_done = original(tcl_prelude, script .. " " .. words)
+         if getenv("BECALM_TCL_FAILED") then
+            set_variable("BECALM_TCL_FAILED")
+            is_done = false
+         end
+         return whole, is_done
       end
       unrepeatable("library")
       local result = pack(forward("runTCLprog", original, ...))

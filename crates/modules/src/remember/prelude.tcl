@@ -1,5 +1,5 @@
-# Evaluated by tclsh before the script that is its first argument, to say what Tcl does without a
-# system call. A note is a lookup of a path below /proc/becalm that is not there (notes.rs). Not one
+# Evaluated before the script that is the first argument, to say what Tcl does without a system
+# call; what comes after it, script.tcl or embedded.tcl, evaluates the script. A note is a lookup of a path below /proc/becalm that is not there (notes.rs). Not one
 # byte of the script's output may change by it: nothing is left in the global namespace, no error is
 # raised and caught, and no command is replaced.
 namespace eval ::tcl::becalm {
@@ -131,17 +131,3 @@ namespace eval ::tcl::becalm {
     }
 }
 namespace eval ::tcl::becalm $::tcl::becalm::hooks
-set ::argv0 [lindex $::argv 0]
-set ::argv [lrange $::argv 1 end]
-incr ::argc -1
-set ::tcl::becalm::tool [file normalize $::argv0]
-file exists /proc/becalm/begun
-if {[catch {source $::argv0} ::tcl::becalm::result] == 1} {
-    # As tclsh says it of a script, without the line that calls it here.
-    set ::tcl::becalm::result "\n    invoked from within\n\"source \$::argv0\""
-    if {[string match *$::tcl::becalm::result $::errorInfo]} {
-        set ::errorInfo [string range $::errorInfo 0 end-[string length $::tcl::becalm::result]]
-    }
-    puts stderr $::errorInfo
-    exit 1
-}

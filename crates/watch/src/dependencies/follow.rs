@@ -10,7 +10,7 @@ use launch::Ended;
 use rustix::io::Errno;
 
 use super::asked::TERMINAL_MOST;
-use super::policy::{EnteredCall, PendingQuestion, unrepeatable};
+use super::policy::{EnteredCall, NotedChild, PendingQuestion, unrepeatable};
 use super::{AnswerDependency, DependencyTrace, FileAttributes, LeftBecause, WrittenTo};
 use crate::ptrace::{CallSource, PtraceStop, Resume, StopChange, StoppedThread, Waited, wait};
 use crate::reader::{CallReader, StoppedCall};
@@ -22,14 +22,20 @@ const OUTPUT_MOST: usize = 4 << 20;
 /// What it may depend on.
 const DEPENDENCIES_MOST: usize = 20_000;
 
+/// How a note begins that says what the next child depends on: the notes before it.
+const CHILD: &[u8] = b"child/";
+
 /// A process that is being followed.
 pub(super) struct FollowedCommand<'a> {
     pid: i32,
-    prelude: &'a [u8],
+    preludes: &'a [Vec<u8>],
     reader: CallReader,
     known: HashSet<AnswerDependency>,
     trace: DependencyTrace,
     written: usize,
+    child: NotedChild,
+    /// The working directory that it began in, once it has gone to another.
+    home: Option<Vec<u8>>,
     /// When the command began, in seconds since 1970.
     began: i64,
     /// What says that a note makes the answer one that cannot be given again.
@@ -41,7 +47,7 @@ impl<'a> FollowedCommand<'a> {
     pub fn new(
         pid: i32,
         options: i32,
-        prelude: &'a [u8],
+        preludes: &'a [Vec<u8>],
         refuses: fn(&[u8]) -> Option<String>,
     ) -> FollowedCommand<'a> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -55,11 +61,13 @@ impl<'a> FollowedCommand<'a> {
         let source = CallSource::Kernel;
         FollowedCommand {
             pid,
-            prelude,
+            preludes,
             reader: CallReader { options, shapes, filtered: false, source },
             known: HashSet::new(),
             trace,
             written: 0,
+            child: NotedChild::None,
+            home: None,
             began: now.as_secs() as i64,
             refuses,
         }
@@ -76,12 +84,12 @@ impl<'a> FollowedCommand<'a> {
                 _ => return,
             };
             match self.stopped(&thread, stop, &mut pending) {
-                Ok(true) => {
-                    if thread.resume(Resume::ToCall, 0).is_err() {
+                Ok(Some(signal)) => {
+                    if thread.resume(Resume::ToCall, signal).is_err() {
                         return;
                     }
                 }
-                Ok(false) => break (thread, 0),
+                Ok(None) => break (thread, 0),
                 Err((why, signal)) => {
                     self.trace.end = Err(why);
                     break (thread, signal);
@@ -100,13 +108,13 @@ impl<'a> FollowedCommand<'a> {
         }
     }
 
-    /// Takes in a stop; whether to go on.
+    /// Takes in a stop; with which signal to go on, 0 for none; none at the end.
     fn stopped(
         &mut self,
         thread: &StoppedThread,
         stop: PtraceStop,
         pending: &mut Option<PendingQuestion>,
-    ) -> Result<bool, (LeftBecause, i32)> {
+    ) -> Result<Option<i32>, (LeftBecause, i32)> {
         match stop {
             PtraceStop::Exec => {
                 if self.reader.source == CallSource::Kernel {
@@ -115,26 +123,29 @@ impl<'a> FollowedCommand<'a> {
                 self.executed().map_err(|why| (why, 0))?;
                 // The exec's own exit comes next.
                 *pending = Some(PendingQuestion::Nothing);
-                Ok(true)
+                Ok(Some(0))
             }
             PtraceStop::Call => {
                 let result = match pending.take() {
                     None => self.entered(thread).map(|question| *pending = Some(question)),
                     Some(question) => self.left(thread, question),
                 };
-                result.map(|()| true).map_err(|why| (why, 0))
+                result.map(|()| Some(0)).map_err(|why| (why, 0))
             }
             PtraceStop::Exit => {
                 let status = thread.event_message().unwrap_or(0) as i32;
                 self.trace.end = Ok(Ended::from_wait(status));
-                Ok(false)
+                Ok(None)
             }
             PtraceStop::Signal(signal) => {
                 let deliver = signals::deliver(thread, &mut None, signal, recording::Nanos(0));
                 let signal = if deliver.unwrap_or(true) { signal } else { 0 };
+                if signal == libc::SIGCHLD && self.child != NotedChild::None {
+                    return Ok(Some(signal));
+                }
                 Err((disturbed("a signal came"), signal))
             }
-            PtraceStop::Begin | PtraceStop::Other => Ok(true),
+            PtraceStop::Begin | PtraceStop::Other => Ok(Some(0)),
             _ => Err((disturbed("it was stopped"), 0)),
         }
     }
@@ -156,18 +167,27 @@ impl<'a> FollowedCommand<'a> {
         let question = EnteredCall {
             tid: self.pid,
             entry: &entry,
-            prelude: self.prelude,
+            preludes: self.preludes,
+            child: self.child,
             uses_directory: &mut uses_directory,
         }
         .question()?;
         if uses_directory {
             let directory = crate::files::proc_link(self.pid, "cwd");
             let directory = directory.ok_or_else(|| unrepeatable("its directory has no path"))?;
-            self.add(AnswerDependency::WorkingDirectory(directory));
+            if self.home.as_ref().is_none_or(|home| *home == directory) {
+                self.add(AnswerDependency::WorkingDirectory(directory));
+            }
+        }
+        if matches!(question, PendingQuestion::GoTo(_)) && self.home.is_none() {
+            self.home = crate::files::proc_link(self.pid, "cwd");
         }
         if let PendingQuestion::Note(note) = &question {
             if let Some(why) = (self.refuses)(note) {
                 return Err(LeftBecause::Unrepeatable(why));
+            }
+            if note.starts_with(CHILD) {
+                self.child = NotedChild::Announced;
             }
             self.trace.notes.push(note.clone());
         }
@@ -223,6 +243,22 @@ impl<'a> FollowedCommand<'a> {
                 };
                 self.add(AnswerDependency::Link { path, told });
             }
+            Question::GoTo(path) if failed => self.failed_open(path, error)?,
+            Question::GoTo(path) => {
+                let told = crate::files::proc_link(self.pid, "cwd")
+                    .ok_or_else(|| unrepeatable("its directory has no path"))?;
+                let enter = libc::X_OK as u32;
+                let access = AnswerDependency::Access {
+                    path: path.clone(),
+                    mode: enter,
+                    effective: true,
+                    told: 0,
+                };
+                self.add(access);
+                self.add(AnswerDependency::RealPath { path, told });
+            }
+            Question::Child if failed => return Err(disturbed("it could not start a child")),
+            Question::Child => self.child = NotedChild::Started,
             Question::WorkingDirectory if failed => {
                 return Err(unrepeatable("its working directory has no path"));
             }

@@ -33,14 +33,14 @@ const GOES: u8 = b'+';
 /// Has a process of its own follow this one from its next exec on. It gives what it has seen to
 /// `keep`, within itself, before the command ends, or after it has let go of it, and ends.
 ///
-/// `prelude` is a path that is the command's own and no dependency. `refuses` says of a note why
+/// `preludes` are paths that are the command's own and no dependencies. `refuses` says of a note why
 /// what follows cannot be repeated, if so. This process must have one thread. Whatever becomes of
 /// the tracer, the command runs on.
 ///
 /// # Errors
 /// [`FollowRefused`]: nobody follows then.
 pub fn follow_this_process(
-    prelude: &[u8],
+    preludes: &[Vec<u8>],
     refuses: fn(&[u8]) -> Option<String>,
     keep: impl FnOnce(DependencyTrace),
 ) -> Result<(), FollowRefused> {
@@ -51,7 +51,7 @@ pub fn follow_this_process(
         // The command must not have a child that it does not know of.
         let tracer = launch::forked(|| {
             trace(front, say, heard, |pid| {
-                FollowedCommand::new(pid, OPTIONS, prelude, refuses).run(keep);
+                FollowedCommand::new(pid, OPTIONS, preludes, refuses).run(keep);
             });
             0
         });

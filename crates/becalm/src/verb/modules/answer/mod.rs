@@ -12,7 +12,7 @@ use crate::exit::{Failure, NO};
 
 /// The answer of Modules itself to a `module` command, from memory where it would be the same
 ///
-/// The site's own modulecmd.tcl is run once, and its answer kept with all that it depended on: files,
+/// The site's own tool, modulecmd.tcl or Lmod, is run once, and its answer kept with all that it depended on: files,
 /// directories, variables of the environment and what else it asked for. As long as all of that is as
 /// it was, the same bytes are given again, with the same exit status. What reads the clock, draws
 /// random numbers, starts programs or writes files is left to Modules each time.
@@ -27,7 +27,7 @@ pub struct ModulesAnswerArgs {
     #[arg(long)]
     why: bool,
 
-    /// The tool; by default $MODULES_CMD, or where packages put modulecmd.tcl
+    /// The tool; by default $MODULES_CMD, $LMOD_CMD, or where packages put modulecmd.tcl
     #[arg(long, value_name = "PATH")]
     tool: Option<PathBuf>,
 
@@ -59,6 +59,12 @@ pub fn at_once(words: &[OsString]) -> Option<Result<u8, Failure>> {
 }
 
 fn at_once_by(tool: Option<&OsString>, words: &[OsString]) -> Option<Result<u8, Failure>> {
+    // Lmod's ml_cmd takes words only.
+    if let ([first, words @ ..], Some(tool)) = (words, tool)
+        && first == "--"
+    {
+        return Some(answer(Some(Path::new(tool)), false, words.to_vec()));
+    }
     let is_option = |word: &OsString| word.as_encoded_bytes().starts_with(b"-");
     let has_shell = words.first().is_some_and(|shell| !is_option(shell));
     has_shell.then(|| answer(tool.map(Path::new), false, words.to_vec()))
@@ -67,6 +73,7 @@ fn at_once_by(tool: Option<&OsString>, words: &[OsString]) -> Option<Result<u8, 
 fn answer(tool: Option<&Path>, says_why: bool, words: Vec<OsString>) -> Result<u8, Failure> {
     let script = match tool {
         Some(tool) => tool.to_owned(),
+        None if is_lmod() => std::env::var_os("LMOD_CMD").unwrap_or_default().into(),
         None => ModulesSite::find_command(&Environment::own()).map_err(Failure::of_command)?,
     };
     let store = AnswerStore::below(&remedy::state_directory().unwrap_or_default());
@@ -77,6 +84,11 @@ fn answer(tool: Option<&Path>, says_why: bool, words: Vec<OsString>) -> Result<u
     let ended = ask(&question, &store)
         .map_err(|error| Failure { status: error.exit_status(), error: error.into() })?;
     Ok(ended.pass_on())
+}
+
+/// Whether `module` is Lmod's.
+fn is_lmod() -> bool {
+    std::env::var_os("MODULES_CMD").is_none() && std::env::var_os("LMOD_CMD").is_some()
 }
 
 fn why(question: &ModuleQuestion, store: &AnswerStore) -> Result<u8, Failure> {
