@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used)] // A test program: what fails, fails the test.
 
+mod answer_lmod;
+mod answer_lmod_hook;
+mod answer_lmod_terminal;
 mod audit;
 mod avail;
 mod cache;

@@ -1,6 +1,8 @@
 //! What the tests of native `avail` share: real Modules, trees, and the program in a clean
 //! environment.
 
+pub mod lmod;
+
 use crate::BECALM;
 use std::fs;
 use std::path::PathBuf;
