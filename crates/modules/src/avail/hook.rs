@@ -1,6 +1,8 @@
 //! Shell code that lets becalm answer `module avail`, and Modules all else; of Lmod all that it has
 //! answered before.
 
+use super::hook_lmod::lmod_hook;
+
 /// A shell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shell {
@@ -57,13 +59,7 @@ impl Shell {
             Shell::Fish => format!("'{}'", becalm.replace('\\', "\\\\").replace('\'', "\\'")),
             Shell::Bash | Shell::Zsh | Shell::Csh => term::quoted(becalm),
         };
-        let lmod = match self {
-            Shell::Bash => LMOD_BASH,
-            Shell::Zsh => LMOD_ZSH,
-            Shell::Fish => LMOD_FISH,
-            Shell::Csh => LMOD_CSH,
-        };
-        format!("{template}{lmod}").replace("BECALM", &quoted)
+        format!("{template}{}", lmod_hook(self)).replace("BECALM", &quoted)
     }
 }
 
@@ -120,65 +116,6 @@ end
 /// csh has no functions, and no condition in which an alias could stand: there, becalm itself runs
 /// the real command where it has no answer.
 const CSH: &str = r#"set _becalm="`alias module | BECALM modules hook csh --alias`"; if ( "$_becalm:q" != "" ) alias module "$_becalm:q"; unset _becalm
-"#;
-
-/// A copy of Lmod's functions that calls another command. `$LMOD_CMD` stays what it is: others read
-/// it, too. Nothing is changed twice: then there is no `$LMOD_CMD` in them any more.
-const LMOD_BASH: &str = r#"if [ -n "${LMOD_CMD-}" ]; then
-  _becalm_lmod() {
-    if [ -x BECALM ]; then BECALM modules answer --tool "$LMOD_CMD" "$@"; else "$LMOD_CMD" "$@"; fi
-  }
-  _becalm_ml() {
-    if [ -x BECALM ]; then BECALM modules answer --tool "$LMOD_DIR/ml_cmd" -- "$@"; else "$LMOD_DIR/ml_cmd" "$@"; fi
-  }
-  for _becalm_name in module ml $(compgen -A function _module_); do
-    _becalm_old=$(declare -f "$_becalm_name")
-    _becalm_new=${_becalm_old//'$LMOD_CMD'/_becalm_lmod}
-    _becalm_new=${_becalm_new//"$LMOD_CMD"/_becalm_lmod}
-    _becalm_new=${_becalm_new//'$LMOD_DIR/ml_cmd'/_becalm_ml}
-    if [ "$_becalm_new" != "$_becalm_old" ]; then eval "$_becalm_new"; fi
-  done
-  if [ -n "$(declare -Fx module)" ]; then export -f module _becalm_lmod; fi
-  if [ -n "$(declare -Fx ml)" ]; then export -f ml _becalm_ml; fi
-  unset _becalm_name _becalm_old _becalm_new
-fi
-"#;
-
-const LMOD_ZSH: &str = r#"if [[ -n "${LMOD_CMD-}" ]]; then
-  _becalm_lmod() {
-    if [ -x BECALM ]; then BECALM modules answer --tool "$LMOD_CMD" "$@"; else "$LMOD_CMD" "$@"; fi
-  }
-  _becalm_ml() {
-    if [ -x BECALM ]; then BECALM modules answer --tool "$LMOD_DIR/ml_cmd" -- "$@"; else "$LMOD_DIR/ml_cmd" "$@"; fi
-  }
-  (( $+functions[module] )) && functions[module]=${functions[module]//\$LMOD_CMD/_becalm_lmod}
-  (( $+functions[ml] )) && functions[ml]=${functions[ml]//\$LMOD_DIR\/ml_cmd/_becalm_ml}
-  true
-fi
-"#;
-
-const LMOD_FISH: &str = r#"if set -q LMOD_CMD
-  function _becalm_lmod
-    if test -x BECALM
-      BECALM modules answer --tool $LMOD_CMD $argv
-    else
-      $LMOD_CMD $argv
-    end
-  end
-  function _becalm_ml
-    if test -x BECALM
-      BECALM modules answer --tool $LMOD_DIR/ml_cmd -- $argv
-    else
-      $LMOD_DIR/ml_cmd $argv
-    end
-  end
-  functions -q module; and functions module | string replace -a '$LMOD_CMD' _becalm_lmod | source
-  functions -q ml; and functions ml | string replace -a '$LMOD_DIR/ml_cmd' _becalm_ml | source
-end
-"#;
-
-/// In csh a variable of the shell hides the one of the environment, which others go on to see.
-const LMOD_CSH: &str = r#"if ( $?LMOD_CMD ) set LMOD_CMD=(BECALM modules answer --tool $LMOD_CMD[$#LMOD_CMD])
 "#;
 
 /// The alias `module` of csh, with becalm in the place of Modules; none if there is nothing to

@@ -9,7 +9,6 @@ use std::path::PathBuf;
 use launch::{CannotStart, Command, Ended};
 use watch::dependencies::{
     AnswerDependency, DependencyTrace, WrittenTo, executes_as_itself, follow_this_process,
-    window_size,
 };
 
 use super::notes::{ToolNotes, refuses};
@@ -112,8 +111,7 @@ pub fn ask(question: &ModuleQuestion, store: &AnswerStore) -> Result<Ended, AskE
         Some(surroundings) if follow => followed(&tool, question, &surroundings, store),
         _ => None,
     };
-    let paths: Vec<PathBuf> =
-        preludes.iter().flatten().map(|(path, _)| path.clone()).collect();
+    let paths: Vec<PathBuf> = preludes.iter().flatten().map(|(path, _)| path.clone()).collect();
     let command = Command { argv: tool.argv(&paths, question) };
     Err(launch::replace(&command, &[]).into())
 }
@@ -161,8 +159,8 @@ fn followed(
         File::open(&path).ok()?;
         preludes.push((path, file));
     }
-    let windows = [0, 1, 2].map(window_size);
-    let keep = |trace| drop(keep(question, surroundings, store, &windows, trace));
+    let terminal = AnswerDependency::window_size(0);
+    let keep = |trace| drop(keep(question, surroundings, store, terminal, trace));
     let names: Vec<Vec<u8>> =
         preludes.iter().map(|(path, _)| path.as_os_str().as_bytes().to_vec()).collect();
     follow_this_process(&names, refuses, keep).ok()?;
@@ -190,14 +188,16 @@ fn keep(
     question: &ModuleQuestion,
     surroundings: &ProcessSurroundings,
     store: &AnswerStore,
-    windows: &[AnswerDependency; 3],
+    terminal: AnswerDependency,
     mut trace: DependencyTrace,
 ) -> io::Result<()> {
     let notes = ToolNotes::of(&trace.notes);
     if !notes.begun {
         return Ok(());
     }
-    trace.dependencies.extend(notes.windows.iter().map(|fd| windows[*fd].clone()));
+    if notes.terminal {
+        trace.dependencies.push(terminal);
+    }
     trace.dependencies.extend(notes.clock(&trace.dependencies));
     let is_directory =
         |dependency: &AnswerDependency| matches!(dependency, AnswerDependency::WorkingDirectory(_));

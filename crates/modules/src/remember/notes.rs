@@ -7,7 +7,7 @@
 //! | `env` | all of the environment may decide |
 //! | `until/SECONDS` | the answer is another from this moment on, in seconds since 1970 |
 //! | `age/SECONDS` | it was asked of files whether they were changed this long ago or less |
-//! | `terminal/FD` | the window of the terminal at this standard descriptor decides |
+//! | `terminal` | the size of the terminal at standard input was used |
 //! | `child/WORD` | the next child depends on what was noted before, and is not followed |
 //! | `unrepeatable/WORD` | something was asked for that is otherwise each time |
 //!
@@ -24,8 +24,7 @@ pub(super) struct ToolNotes {
     pub begun: bool,
     pub variables: BTreeSet<Vec<u8>>,
     pub whole_environment: bool,
-    /// Standard descriptors.
-    pub windows: BTreeSet<usize>,
+    pub terminal: bool,
     until: BTreeSet<i64>,
     ages: BTreeSet<i64>,
 }
@@ -54,10 +53,7 @@ impl ToolNotes {
             (b"env", Some(name)) => drop(self.variables.insert(plain(name)?)),
             (b"until", Some(_)) => drop(self.until.insert(number()?)),
             (b"age", Some(_)) => drop(self.ages.insert(number()?)),
-            (b"terminal", Some(_)) => {
-                let fd = usize::try_from(number()?).ok().filter(|fd| *fd <= 2)?;
-                self.windows.insert(fd);
-            }
+            (b"terminal", None) => self.terminal = true,
             (b"child", Some(_)) => {}
             _ => return None,
         }
@@ -143,7 +139,10 @@ mod tests {
         };
         assert_eq!(clock(&["begun"]), None);
         assert_eq!(clock(&["age/86400"]), Some(i64::MAX));
-        assert_eq!(clock(&["until/5", "until/9999999999", "until/9999999998"]), Some(9_999_999_998));
+        assert_eq!(
+            clock(&["until/5", "until/9999999999", "until/9999999998"]),
+            Some(9_999_999_998)
+        );
     }
 
     #[test]

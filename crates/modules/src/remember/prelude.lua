@@ -315,7 +315,7 @@ io.popen = function(...)
    local command, mode = ...
    local dependencies = mode == nil and WIDTHS[command]
    if dependencies and is_silent_shell() and dependencies() then
-      note("terminal", "0")
+      note("terminal")
       open("/proc/becalm/child/" .. command:match("^%l+")) -- of each, so not only the first
    end
    local file, problem, number = forward("popen", popen, ...)

@@ -87,6 +87,12 @@ pub enum AnswerDependency {
 }
 
 impl AnswerDependency {
+    /// The size of the terminal at a standard descriptor, as it is now.
+    pub fn window_size(fd: i32) -> AnswerDependency {
+        let request = libc::TIOCGWINSZ;
+        AnswerDependency::Terminal { fd, request, told: terminal(fd, request, 8) }
+    }
+
     /// Whether the system says the same now. Of content: whether the attributes are the same.
     pub fn holds(&self) -> bool {
         match self {
@@ -121,13 +127,6 @@ impl AnswerDependency {
             AnswerDependency::Descriptor { fd, told } => descriptor_kind(*fd) == *told,
         }
     }
-}
-
-/// The size of the window of the terminal at a standard descriptor of this process, or that there
-/// is none.
-pub fn window_size(fd: i32) -> AnswerDependency {
-    let told = terminal(fd, libc::TIOCGWINSZ, size_of::<libc::winsize>());
-    AnswerDependency::Terminal { fd, request: libc::TIOCGWINSZ, told }
 }
 
 /// What kind of file a standard descriptor of this process is; 0 if it was closed when the process

@@ -13,7 +13,7 @@ mod policy;
 mod settled;
 mod start;
 
-pub use asked::{AnswerDependency, descriptor_kind, window_size};
+pub use asked::{AnswerDependency, descriptor_kind};
 pub use attributes::FileAttributes;
 pub use start::{FollowRefused, executes_as_itself, follow_this_process};
 
