@@ -206,8 +206,10 @@ fn keep(
         whole_environment: notes.whole_environment,
         working_directory: trace.dependencies.iter().any(is_directory),
     };
-    let mut all: DecidingSurroundings = store.get(&question.name()).unwrap_or_default();
-    if all.take_in(&deciding) {
+    let known: Option<DecidingSurroundings> = store.get(&question.name());
+    let is_new = known.is_none();
+    let mut all = known.unwrap_or_default();
+    if all.take_in(&deciding) || is_new {
         store.put(&question.name(), &all)?;
     }
     let name = question.name_here(surroundings, &all);
