@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)] // A test program: what fails, fails the test.
 
+mod answer;
+mod answer_changes;
 mod answer_lmod;
 mod answer_lmod_hook;
 mod answer_lmod_terminal;

@@ -1,5 +1,4 @@
-//! Shell code that lets becalm answer `module avail`, and Modules all else; of Lmod all that it has
-//! answered before.
+//! Shell code that has `module` ask becalm.
 
 use super::hook_lmod::lmod_hook;
 
@@ -41,13 +40,12 @@ impl Shell {
     /// Code to evaluate once `module` is defined. Evaluated twice, it changes nothing more; where
     /// `module` was defined anew, it is to be evaluated again.
     ///
-    /// It wraps `_module_raw`, which `module` calls after it has seen to redirections; in csh it
-    /// changes the alias `module` itself. `becalm` is the path of the program, which is quoted
-    /// here: if it is not there, or gives another status than 0, the real command runs as before.
-    /// Only the words `avail` and `av` start it.
+    /// It wraps `_module_raw`, which `module` and `ml` call after they have seen to redirections; in
+    /// csh it changes the alias `module` itself. All of what Modules does in there is kept, but that
+    /// becalm is called in the place of its `modulecmd.tcl` ([`answered`]). `becalm` is the path of the
+    /// program, which is quoted here: if it is not there, the real command runs as before.
     ///
-    /// Of Lmod's `module`, `ml` and completions only the command is replaced; what they do with its
-    /// answer and status stays theirs.
+    /// Of Lmod's `module`, `ml` and completions only the command is replaced, too.
     pub fn hook(self, becalm: &str) -> String {
         let template = match self {
             Shell::Bash => BASH,
@@ -55,11 +53,29 @@ impl Shell {
             Shell::Fish => FISH,
             Shell::Csh => CSH,
         };
-        let quoted = match self {
-            Shell::Fish => format!("'{}'", becalm.replace('\\', "\\\\").replace('\'', "\\'")),
-            Shell::Bash | Shell::Zsh | Shell::Csh => term::quoted(becalm),
-        };
+        let quoted = self.quoted(becalm);
         format!("{template}{}", lmod_hook(self)).replace("BECALM", &quoted)
+    }
+
+    /// A path as the shell has it in quotes.
+    pub fn quoted(self, path: &str) -> String {
+        match self {
+            Shell::Fish => format!("'{}'", path.replace('\\', "\\\\").replace('\'', "\\'")),
+            Shell::Bash | Shell::Zsh | Shell::Csh => term::quoted(path),
+        }
+    }
+
+    /// The definition of `_module_raw`, or the alias `module` of csh, with becalm in the place of
+    /// Modules; the function has another name. None if there is nothing to replace.
+    pub fn answered(self, definition: &str, becalm: &str) -> Option<String> {
+        let end = definition.find("modulecmd.tcl")?;
+        let interpreter = definition[..end].rfind("tclsh")?;
+        let before = definition[..interpreter].rfind([' ', '\t', '\n', '(', '`', '}', '"'])? + 1;
+        let script = interpreter + definition[interpreter..end].find(' ')? + 1;
+        let quoted = self.quoted(becalm);
+        let [before, script] = [&definition[..before], &definition[script..]];
+        let code = format!("{before}{quoted} modules answer --tool {script}");
+        Some(code.replacen("_module_raw", "_becalm_module_answer", 1))
     }
 }
 
@@ -67,34 +83,22 @@ const BASH: &str = r#"case "$(declare -f _module_raw)" in
   '' | *_becalm_module_raw*) ;;
   *)
     eval "_becalm$(declare -f _module_raw)"
+    eval "$(declare -f _module_raw | BECALM modules hook bash --definition)"
     _module_raw() {
-      case " $* " in
-        *' av '* | *' avail '*)
-          if [ -x BECALM ] && BECALM modules command "$@"; then
-            _mlstatus=0
-            return 0
-          fi
-          ;;
-      esac
-      _becalm_module_raw "$@"
+      if [ -x BECALM ]; then _becalm_module_answer "$@"; else _becalm_module_raw "$@"; fi
     }
-    if [ -n "$(declare -Fx module)" ]; then export -f _module_raw _becalm_module_raw; fi
+    if [ -n "$(declare -Fx module)" ]; then
+      export -f _module_raw _becalm_module_raw _becalm_module_answer
+    fi
     ;;
 esac
 "#;
 
 const ZSH: &str = r#"if (( $+functions[_module_raw] )) && [[ $functions[_module_raw] != *_becalm_module_raw* ]]; then
   functions[_becalm_module_raw]=$functions[_module_raw]
+  eval "$(functions _module_raw | BECALM modules hook zsh --definition)"
   _module_raw() {
-    case " $* " in
-      (*' av '* | *' avail '*)
-        if [ -x BECALM ] && BECALM modules command "$@"; then
-          _mlstatus=0
-          return 0
-        fi
-        ;;
-    esac
-    _becalm_module_raw "$@"
+    if [ -x BECALM ]; then _becalm_module_answer "$@"; else _becalm_module_raw "$@"; fi
   }
 fi
 "#;
@@ -102,29 +106,17 @@ fi
 const FISH: &str = r#"if functions -q _module_raw; and not functions _module_raw | string match -q '*_becalm_module_raw*'
   functions -e _becalm_module_raw
   functions -c _module_raw _becalm_module_raw
+  functions _module_raw | BECALM modules hook fish --definition | source
   function _module_raw
-    if begin; contains -- avail $argv; or contains -- av $argv; end
-      if test -x BECALM; and BECALM modules command $argv
-        return 0
-      end
+    if test -x BECALM
+      _becalm_module_answer $argv
+    else
+      _becalm_module_raw $argv
     end
-    _becalm_module_raw $argv
   end
 end
 "#;
 
-/// csh has no functions, and no condition in which an alias could stand: there, becalm itself runs
-/// the real command where it has no answer.
-const CSH: &str = r#"set _becalm="`alias module | BECALM modules hook csh --alias`"; if ( "$_becalm:q" != "" ) alias module "$_becalm:q"; unset _becalm
+/// csh has no functions, and no condition in which an alias could stand.
+const CSH: &str = r#"set _becalm="`alias module | BECALM modules hook csh --definition`"; if ( "$_becalm:q" != "" ) alias module "$_becalm:q"; unset _becalm
 "#;
-
-/// The alias `module` of csh, with becalm in the place of Modules; none if there is nothing to
-/// replace. `becalm` is a path, quoted for the shell.
-pub fn csh_alias(alias: &str, becalm: &str) -> Option<String> {
-    let end = alias.find("modulecmd.tcl")? + "modulecmd.tcl".len();
-    let start = alias[..end].rfind('`')? + 1;
-    let rest = alias[end..].trim_start_matches(['\'', '"', ' ']);
-    let (shell, words) = rest.split_once(' ')?;
-    let known = Shell::named(shell) == Some(Shell::Csh);
-    known.then(|| format!("{}{becalm} modules command --or-run {shell} {words}", &alias[..start]))
-}

@@ -3,12 +3,13 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 use launch::{CannotStart, Command, Ended};
 use watch::dependencies::{
-    AnswerDependency, DependencyTrace, WrittenTo, executes_as_itself, follow_this_process,
+    AnswerDependency, DependencyTrace, FollowedProgram, WrittenTo, executes_as_itself,
+    follow_this_process,
 };
 
 use super::notes::{ToolNotes, refuses};
@@ -41,10 +42,10 @@ impl AskError {
     }
 }
 
-/// What is known of a question here and now.
+/// What is known of a question.
 #[derive(Debug)]
 pub enum AnswerState {
-    /// It was not asked yet, or not in these surroundings.
+    /// It was not asked yet.
     NotAsked,
     /// It was, and this has changed since.
     Changed(RememberedAnswer, AnswerDependency),
@@ -52,24 +53,20 @@ pub enum AnswerState {
     Holds(RememberedAnswer),
 }
 
-/// What is known of a question here and now.
+/// What is known of a question, as it was last asked, wherever its answer went to.
 pub fn state(question: &ModuleQuestion, store: &AnswerStore) -> AnswerState {
-    ProcessSurroundings::own()
-        .map_or(AnswerState::NotAsked, |surroundings| state_in(&surroundings, question, store))
-}
-
-fn state_in(
-    surroundings: &ProcessSurroundings,
-    question: &ModuleQuestion,
-    store: &AnswerStore,
-) -> AnswerState {
-    let Some(kept) = kept(surroundings, question, store) else { return AnswerState::NotAsked };
-    match kept.changed().cloned() {
+    let answers = store.answers().unwrap_or_default();
+    let Some(kept) = answers.into_iter().find(|answer| answer.question == *question) else {
+        return AnswerState::NotAsked;
+    };
+    let mut files = kept.dependencies.iter().filter(|dependency| !dependency.is_of_process());
+    match files.find(|dependency| !dependency.holds()).cloned() {
         Some(changed) => AnswerState::Changed(kept, changed),
         None => AnswerState::Holds(kept),
     }
 }
 
+/// What is kept of a question as it is asked here, if all is as it was.
 fn kept(
     surroundings: &ProcessSurroundings,
     question: &ModuleQuestion,
@@ -77,7 +74,7 @@ fn kept(
 ) -> Option<RememberedAnswer> {
     let deciding: DecidingSurroundings = store.get(&question.name())?;
     let kept: RememberedAnswer = store.get(&question.name_here(surroundings, &deciding))?;
-    (kept.question == *question).then_some(kept)
+    (kept.question == *question && kept.changed().is_none()).then_some(kept)
 }
 
 /// Answers a question from memory; else this process becomes the tool, and does not return. What
@@ -87,11 +84,12 @@ fn kept(
 ///
 /// # Errors
 /// [`AskError`].
-pub fn ask(question: &ModuleQuestion, store: &AnswerStore) -> Result<Ended, AskError> {
-    let surroundings = ProcessSurroundings::own();
+pub fn ask(question: &ModuleQuestion, store: Option<&AnswerStore>) -> Result<Ended, AskError> {
+    // Without one of them, nothing is remembered.
+    let memory = store.and_then(|store| Some((store, ProcessSurroundings::own()?)));
     let mut follow = true;
-    if let Some(surroundings) = &surroundings
-        && let AnswerState::Holds(kept) = state_in(surroundings, question, store)
+    if let Some((store, surroundings)) = &memory
+        && let Some(kept) = kept(surroundings, question, store)
     {
         match kept.outcome {
             AnswerOutcome::Answered { output, ended } => {
@@ -107,8 +105,8 @@ pub fn ask(question: &ModuleQuestion, store: &AnswerStore) -> Result<Ended, AskE
     }
     let tool = AnsweringTool::at(&question.script)
         .map_err(|error| AskError::NoTool { path: question.script.clone(), error })?;
-    let preludes = match surroundings {
-        Some(surroundings) if follow => followed(&tool, question, &surroundings, store),
+    let preludes = match &memory {
+        Some((store, surroundings)) if follow => followed(&tool, question, surroundings, store),
         _ => None,
     };
     let paths: Vec<PathBuf> = preludes.iter().flatten().map(|(path, _)| path.clone()).collect();
@@ -150,21 +148,33 @@ fn followed(
     if !tool.is_plain() || !executes_as_itself(&interpreter) {
         return None;
     }
+    let terminal = AnswerDependency::window_size(0);
     let mut preludes = Vec::new();
     for text in tool.language.preludes() {
-        let file = prelude_file(text).ok()?;
+        let text = text.replace("%TERMINAL%", &stty(&terminal).unwrap_or_default());
+        let file = prelude_file(&text).ok()?;
         // By its number, as a link is one path more that an interpreter looks at.
         let path = PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()));
         // Without /proc it cannot be read.
         File::open(&path).ok()?;
         preludes.push((path, file));
     }
-    let terminal = AnswerDependency::window_size(0);
     let keep = |trace| drop(keep(question, surroundings, store, terminal, trace));
-    let names: Vec<Vec<u8>> =
-        preludes.iter().map(|(path, _)| path.as_os_str().as_bytes().to_vec()).collect();
-    follow_this_process(&names, refuses, keep).ok()?;
+    let paths: Vec<PathBuf> = preludes.iter().map(|(path, _)| path.clone()).collect();
+    let program = FollowedProgram { program: &interpreter, preludes: &paths, refuses };
+    follow_this_process(program, keep).ok()?;
     Some(preludes)
+}
+
+/// What `stty size` does here, as a prelude is told: a Tcl list of a return code and a text.
+fn stty(terminal: &AnswerDependency) -> Option<String> {
+    match terminal.rows_and_columns()? {
+        Ok((rows, columns)) => Some(format!("0 {{{rows} {columns}}}")),
+        Err(libc::ENOTTY) => {
+            Some("1 {stty: 'standard input': Inappropriate ioctl for device}".to_owned())
+        }
+        Err(_) => None,
+    }
 }
 
 /// A file without a name that the tool inherits, with a number so high that the ones that the tool
@@ -199,6 +209,10 @@ fn keep(
         trace.dependencies.push(terminal);
     }
     trace.dependencies.extend(notes.clock(&trace.dependencies));
+    if notes.working_directory {
+        let directory = std::env::current_dir()?.into_os_string().into_vec();
+        trace.dependencies.push(AnswerDependency::WorkingDirectory(directory));
+    }
     let is_directory =
         |dependency: &AnswerDependency| matches!(dependency, AnswerDependency::WorkingDirectory(_));
     let deciding = DecidingSurroundings {

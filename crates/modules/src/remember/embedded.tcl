@@ -4,6 +4,7 @@ set ::argv0 [lindex $::argv 1]
 set ::argv [lreplace $::argv 1 1]
 incr ::argc -1
 set ::tcl::becalm::tool [file normalize $::argv0]
+file exists /proc/becalm/user/known
 namespace eval ::tcl::becalm {
     # Tcl looks for packages beside its program, which is the first file that it is given: this one.
     proc beside {interpreter} {

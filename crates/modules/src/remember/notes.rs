@@ -7,8 +7,11 @@
 //! | `env` | all of the environment may decide |
 //! | `until/SECONDS` | the answer is another from this moment on, in seconds since 1970 |
 //! | `age/SECONDS` | it was asked of files whether they were changed this long ago or less |
-//! | `terminal` | the size of the terminal at standard input was used |
 //! | `child/WORD` | the next child depends on what was noted before, and is not followed |
+//! | `terminal` | the size of the terminal at standard input was used |
+//! | `getcwd` | the next getcwd(2) decides nothing |
+//! | `cwd` | the working directory decides |
+//! | `user`, `user/known` | what the user is called is asked for from here, or no longer |
 //! | `unrepeatable/WORD` | something was asked for that is otherwise each time |
 //!
 //! Letters, digits and `_` of a name stand for themselves, every other byte is `%XX`.
@@ -25,6 +28,7 @@ pub(super) struct ToolNotes {
     pub variables: BTreeSet<Vec<u8>>,
     pub whole_environment: bool,
     pub terminal: bool,
+    pub working_directory: bool,
     until: BTreeSet<i64>,
     ages: BTreeSet<i64>,
 }
@@ -54,7 +58,8 @@ impl ToolNotes {
             (b"until", Some(_)) => drop(self.until.insert(number()?)),
             (b"age", Some(_)) => drop(self.ages.insert(number()?)),
             (b"terminal", None) => self.terminal = true,
-            (b"child", Some(_)) => {}
+            (b"cwd", None) => self.working_directory = true,
+            (b"child", Some(_)) | (b"getcwd" | b"user", None) | (b"user", Some(b"known")) => {}
             _ => return None,
         }
         Some(())

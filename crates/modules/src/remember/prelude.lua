@@ -332,6 +332,7 @@ local function run_tcl(original)
       local script, words = ...
       if select("#", ...) == 2 and tcl_prelude and type(script) == "string"
          and set_variable and type(words) == "string" and script:find("^[%w/._+-]+$") then
+         open("/proc/becalm/user") -- a new interpreter asks what its user is called
          local whole, is_done = original(tcl_prelude, script .. " " .. words)
          if getenv("BECALM_TCL_FAILED") then
             set_variable("BECALM_TCL_FAILED")

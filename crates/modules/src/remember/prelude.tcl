@@ -48,7 +48,13 @@ namespace eval ::tcl::becalm {
             variable said
             if {$operation eq {array}} {
                 if {![info exists said(env)] && ![is_kept]} {
-                    note env
+                    set command [dict get [info frame -2] cmd]
+                    # One element, which need not be there.
+                    if {[regexp {^array (?:get|names) (?:::)?env (\w+)\s*$} $command all one]} {
+                        note env/[plain $one]
+                    } else {
+                        note env
+                    }
                 }
             } elseif {![info exists said(=$name)] && ![is_kept]} {
                 set said(=$name) {}
@@ -78,9 +84,11 @@ namespace eval ::tcl::becalm {
             return
         }
 
-        # Who takes traces away, or looks at them, sees these.
+        # Who takes these traces away has to name them, or to list what there is.
         proc traced {command operation} {
-            if {[string match {*[Ee]nv*} $command] || [string match {* info *} $command]} {
+            set verb [lindex $command 1]
+            if {$verb in {info vinfo}
+                || ($verb in {remove vdelete} && [string match *becalm* $command])} {
                 note unrepeatable/traces
             }
             return
@@ -99,7 +107,18 @@ namespace eval ::tcl::becalm {
             return
         }
 
+        # A new interpreter asks what its user is called.
+        proc creates {command operation} {
+            if {[lindex $command 1] eq {create}} {
+                file exists /proc/becalm/user
+            }
+            return
+        }
+
         proc created {command code result operation} {
+            if {[lindex $command 1] eq {create}} {
+                file exists /proc/becalm/user/known
+            }
             if {$code == 0 && [lindex $command 1] eq {create}} {
                 variable hooks
                 interp eval $result [list namespace eval ::tcl::becalm [list variable hooks $hooks]]
@@ -122,7 +141,7 @@ namespace eval ::tcl::becalm {
             }
             foreach {name operation hook} {
                 ::tell enter positioned ::seek enter positioned ::upvar enter linked
-                ::tcl::namespace::upvar enter linked ::load leave loaded ::interp leave created
+                ::tcl::namespace::upvar enter linked ::load leave loaded ::interp enter creates ::interp leave created
                 ::trace enter traced
             } {
                 trace add execution $name $operation ::tcl::becalm::$hook

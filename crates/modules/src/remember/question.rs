@@ -1,7 +1,7 @@
 //! What is asked, and in which surroundings.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -114,14 +114,22 @@ impl ModuleQuestion {
         let mut digest = self.digest();
         let mut add = |bytes: &[u8]| add(&mut digest, bytes);
         add(&surroundings.0.clone().finalize());
-        let decides = |name: &OsString| {
-            let name = name.as_bytes();
-            let unnoticed = C_LIBRARY.iter().chain(ToolLanguage::VARIABLES);
-            deciding.whole_environment
-                || deciding.variables.contains(name)
-                || unnoticed.into_iter().any(|with| name.starts_with(with.as_bytes()))
+        // Each name counts, set or not: an answer that did not ask for one is another answer.
+        for name in &deciding.variables {
+            add(name);
+            match std::env::var_os(OsStr::from_bytes(name)) {
+                Some(value) => add(&[b"=", value.as_bytes()].concat()),
+                None => add(b""),
+            }
+        }
+        add(&[deciding.whole_environment.into(), deciding.working_directory.into()]);
+        let is_unnoticed = |name: &OsString| {
+            let mut unnoticed = C_LIBRARY.iter().chain(ToolLanguage::VARIABLES);
+            unnoticed.any(|with| name.as_bytes().starts_with(with.as_bytes()))
         };
-        let mut variables: Vec<_> = std::env::vars_os().filter(|(name, _)| decides(name)).collect();
+        let mut variables: Vec<_> = std::env::vars_os()
+            .filter(|(name, _)| deciding.whole_environment || is_unnoticed(name))
+            .collect();
         variables.sort();
         for (name, value) in variables {
             add(name.as_bytes());

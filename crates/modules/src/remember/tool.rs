@@ -98,9 +98,13 @@ impl AnsweringTool {
         argv
     }
 
-    /// Whether a script at this path can be named to its interpreter as it is.
+    /// Whether its script can be named to its interpreter as it is, and that is always the same.
     pub(super) fn is_plain(&self) -> bool {
-        let path = self.script.as_os_str().as_bytes();
-        path.starts_with(b"/") && path.iter().all(|byte| byte.is_ascii_graphic())
+        let script = self.script.as_os_str().as_bytes();
+        // What a search of PATH finds is another thing with another PATH.
+        let is_absolute = |path: &[u8]| path.starts_with(b"/");
+        is_absolute(script)
+            && is_absolute(self.interpreter.as_bytes())
+            && script.iter().all(|byte| byte.is_ascii_graphic())
     }
 }

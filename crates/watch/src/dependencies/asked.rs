@@ -87,10 +87,27 @@ pub enum AnswerDependency {
 }
 
 impl AnswerDependency {
+    /// Whether it is of a process's directory or descriptors, not of files.
+    pub fn is_of_process(&self) -> bool {
+        use AnswerDependency::{Descriptor, Terminal, WorkingDirectory};
+        matches!(self, WorkingDirectory(_) | Terminal { .. } | Descriptor { .. })
+    }
+
     /// The size of the terminal at a standard descriptor, as it is now.
     pub fn window_size(fd: i32) -> AnswerDependency {
         let request = libc::TIOCGWINSZ;
         AnswerDependency::Terminal { fd, request, told: terminal(fd, request, 8) }
+    }
+
+    /// Of a terminal's size: rows and columns, or an error's number; none of anything else.
+    pub fn rows_and_columns(&self) -> Option<Result<(u16, u16), i32>> {
+        let AnswerDependency::Terminal { request: libc::TIOCGWINSZ, told, .. } = self else {
+            return None;
+        };
+        let number = |bytes: &[u8], at: usize| {
+            bytes.get(at..at + 2).map_or(0, |two| u16::from_ne_bytes([two[0], two[1]]))
+        };
+        Some(told.as_ref().map(|bytes| (number(bytes, 0), number(bytes, 2))).map_err(|e| *e))
     }
 
     /// Whether the system says the same now. Of content: whether the attributes are the same.

@@ -11,7 +11,9 @@ use rustix::io::Errno;
 
 use super::asked::TERMINAL_MOST;
 use super::policy::{EnteredCall, NotedChild, PendingQuestion, unrepeatable};
-use super::{AnswerDependency, DependencyTrace, FileAttributes, LeftBecause, WrittenTo};
+use super::{
+    AnswerDependency, DependencyTrace, FileAttributes, FollowedProgram, LeftBecause, WrittenTo,
+};
 use crate::ptrace::{CallSource, PtraceStop, Resume, StopChange, StoppedThread, Waited, wait};
 use crate::reader::{CallReader, StoppedCall};
 use crate::shape::{CallShapes, Extent};
@@ -28,7 +30,7 @@ const CHILD: &[u8] = b"child/";
 /// A process that is being followed.
 pub(super) struct FollowedCommand<'a> {
     pid: i32,
-    preludes: &'a [Vec<u8>],
+    program: FollowedProgram<'a>,
     reader: CallReader,
     known: HashSet<AnswerDependency>,
     trace: DependencyTrace,
@@ -36,20 +38,17 @@ pub(super) struct FollowedCommand<'a> {
     child: NotedChild,
     /// The working directory that it began in, once it has gone to another.
     home: Option<Vec<u8>>,
+    /// Whether the next getcwd(2) decides nothing.
+    directory_is_free: bool,
+    /// Whether it may ask what its user is called: that goes with the user's number, which is known.
+    asks_for_user: bool,
     /// When the command began, in seconds since 1970.
     began: i64,
-    /// What says that a note makes the answer one that cannot be given again.
-    refuses: fn(&[u8]) -> Option<String>,
 }
 
 impl<'a> FollowedCommand<'a> {
     /// A seized process that is about to become a command.
-    pub fn new(
-        pid: i32,
-        options: i32,
-        preludes: &'a [Vec<u8>],
-        refuses: fn(&[u8]) -> Option<String>,
-    ) -> FollowedCommand<'a> {
+    pub fn new(pid: i32, options: i32, program: FollowedProgram<'a>) -> FollowedCommand<'a> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let trace = DependencyTrace {
             dependencies: Vec::new(),
@@ -61,15 +60,16 @@ impl<'a> FollowedCommand<'a> {
         let source = CallSource::Kernel;
         FollowedCommand {
             pid,
-            preludes,
+            program,
             reader: CallReader { options, shapes, filtered: false, source },
             known: HashSet::new(),
             trace,
             written: 0,
             child: NotedChild::None,
             home: None,
+            directory_is_free: false,
+            asks_for_user: true,
             began: now.as_secs() as i64,
-            refuses,
         }
     }
 
@@ -152,10 +152,9 @@ impl<'a> FollowedCommand<'a> {
 
     /// The command's own file.
     fn executed(&mut self) -> Result<(), LeftBecause> {
-        let link = format!("/proc/{}/exe", self.pid);
-        let path = std::fs::read_link(&link).map_err(|_| disturbed("it has no file"))?;
-        let path = CString::new(path.as_os_str().as_bytes()).unwrap_or_default();
-        self.content(path, &CString::new(link).unwrap_or_default())
+        let link = CString::new(format!("/proc/{}/exe", self.pid)).unwrap_or_default();
+        let path = CString::new(self.program.program.as_os_str().as_bytes()).unwrap_or_default();
+        self.content(path, &link)
     }
 
     fn entered(&mut self, thread: &StoppedThread) -> Result<PendingQuestion, LeftBecause> {
@@ -167,11 +166,16 @@ impl<'a> FollowedCommand<'a> {
         let question = EnteredCall {
             tid: self.pid,
             entry: &entry,
-            preludes: self.preludes,
+            preludes: self.program.preludes,
             child: self.child,
             uses_directory: &mut uses_directory,
+            asks_for_user: self.asks_for_user,
         }
         .question()?;
+        if matches!(question, PendingQuestion::WorkingDirectory) && self.directory_is_free {
+            self.directory_is_free = false;
+            uses_directory = false;
+        }
         if uses_directory {
             let directory = crate::files::proc_link(self.pid, "cwd");
             let directory = directory.ok_or_else(|| unrepeatable("its directory has no path"))?;
@@ -183,11 +187,15 @@ impl<'a> FollowedCommand<'a> {
             self.home = crate::files::proc_link(self.pid, "cwd");
         }
         if let PendingQuestion::Note(note) = &question {
-            if let Some(why) = (self.refuses)(note) {
+            if let Some(why) = (self.program.refuses)(note) {
                 return Err(LeftBecause::Unrepeatable(why));
             }
-            if note.starts_with(CHILD) {
-                self.child = NotedChild::Announced;
+            match note.as_slice() {
+                b"getcwd" => self.directory_is_free = true,
+                b"user" => self.asks_for_user = true,
+                b"begun" | b"user/known" => self.asks_for_user = false,
+                note if note.starts_with(CHILD) => self.child = NotedChild::Announced,
+                _ => {}
             }
             self.trace.notes.push(note.clone());
         }
@@ -370,6 +378,9 @@ impl<'a> FollowedCommand<'a> {
         if !told.has_content() {
             return Err(unrepeatable(&format!("{} is no file", shown(&path))));
         }
+        if self.asks_for_user && is_of_name_service(&path) {
+            return Ok(());
+        }
         self.check_settled(opened, &told)?;
         self.add(AnswerDependency::Content { path, told });
         Ok(())
@@ -406,6 +417,14 @@ impl<'a> FollowedCommand<'a> {
 trait KernelFilled {}
 impl KernelFilled for libc::stat {}
 impl KernelFilled for libc::statx {}
+
+/// What daemons of name services share with their clients, and write all the time: sssd's, nscd's.
+fn is_of_name_service(path: &CStr) -> bool {
+    let path = path.to_bytes();
+    [&b"/var/lib/sss/"[..], b"/var/cache/nscd/", b"/run/nscd/", b"/var/run/nscd/"]
+        .iter()
+        .any(|directory| path.starts_with(directory))
+}
 
 fn disturbed(why: &str) -> LeftBecause {
     LeftBecause::Disturbed(why.to_owned())

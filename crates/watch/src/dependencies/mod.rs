@@ -15,7 +15,7 @@ mod start;
 
 pub use asked::{AnswerDependency, descriptor_kind};
 pub use attributes::FileAttributes;
-pub use start::{FollowRefused, executes_as_itself, follow_this_process};
+pub use start::{FollowRefused, FollowedProgram, executes_as_itself, follow_this_process};
 
 use launch::Ended;
 

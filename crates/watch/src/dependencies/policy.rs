@@ -1,6 +1,8 @@
 //! Which calls can be repeated, and what they ask. A call that is not known here cannot.
 
 use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
 use super::{LeftBecause, WrittenTo};
 use crate::decode::CallEntry;
@@ -67,11 +69,13 @@ pub(super) struct EnteredCall<'a> {
     pub tid: i32,
     pub entry: &'a CallEntry,
     /// The paths by which the command reads its preludes.
-    pub preludes: &'a [Vec<u8>],
+    pub preludes: &'a [PathBuf],
     /// Whether a note has said what the next child depends on, or one such is running.
     pub child: NotedChild,
     /// Set where a path depends on the working directory.
     pub uses_directory: &'a mut bool,
+    /// Whether the process may ask what its user is called.
+    pub asks_for_user: bool,
 }
 
 impl EnteredCall<'_> {
@@ -102,8 +106,9 @@ impl EnteredCall<'_> {
                 Ok(Question::Nothing)
             }
             "read" | "readv" if fd == 0 => Err(unrepeatable("it reads its standard input")),
-            "lseek" if fd > 2 || (second, third) == (0, libc::SEEK_CUR as u64) => {
-                Ok(Question::Nothing)
+            "lseek" if fd > 2 => Ok(Question::Nothing),
+            "lseek" if (second, third) == (0, libc::SEEK_CUR as u64) => {
+                Ok(Question::Descriptor(fd))
             }
             "mmap" => self.mapping(third, fourth, self.entry.args[4] as i32),
             "fcntl" => self.control(fd, second as i32),
@@ -116,6 +121,13 @@ impl EnteredCall<'_> {
             "socket" if first == libc::AF_UNIX as u64 => Ok(Question::Nothing),
             "socket" => Err(unrepeatable("it makes a connection")),
             "connect" => self.connection(second, third),
+            // With a daemon of name services, which is asked for the user's own name.
+            "sendto" | "sendmsg" | "recvfrom" | "recvmsg" | "poll" | "ppoll" | "write"
+            | "getsockopt" | "setsockopt" | "getpeername"
+                if self.asks_for_user && (fd > 2 || matches!(name, "poll" | "ppoll")) =>
+            {
+                Ok(Question::Nothing)
+            }
             "getsockname" | "fstat" if fd <= 2 => Ok(Question::Descriptor(fd)),
             "fstat" => Ok(Question::Nothing),
             "write" => self.write(fd, vec![(second, third)]),
@@ -185,9 +197,10 @@ impl EnteredCall<'_> {
         let is_path = family == (libc::AF_UNIX as u16).to_ne_bytes() && path.starts_with(b"/");
         let path = CString::new(path).map_err(|_| unknown())?;
         let absent = super::FileAttributes::of(&path, true) == Err(rustix::io::Errno::NOENT);
-        match is_path && absent {
-            true => Ok(Question::AbsentSocket(path)),
-            false => Err(unknown()),
+        match (is_path, absent) {
+            (true, true) => Ok(Question::AbsentSocket(path)),
+            (true, false) if self.asks_for_user => Ok(Question::Nothing),
+            _ => Err(unknown()),
         }
     }
 
@@ -278,7 +291,10 @@ impl EnteredCall<'_> {
         if let Some(note) = raw.strip_prefix(TOLD.as_bytes()) {
             return Ok(Question::Note(note.to_vec()));
         }
-        let is_prelude = self.preludes.iter().any(|prelude| self.is_way_to(prelude, &raw));
+        let is_prelude = self
+            .preludes
+            .iter()
+            .any(|prelude| self.is_way_to(prelude.as_os_str().as_bytes(), &raw));
         if is_prelude || self.is_way_to(TOLD.as_bytes(), &raw) {
             return Ok(Question::Nothing);
         }

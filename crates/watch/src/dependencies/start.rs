@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use launch::signals;
 use rustix::process::setsid;
@@ -30,18 +30,26 @@ const OPTIONS: i32 =
 
 const GOES: u8 = b'+';
 
+/// What is known of a command before it is followed.
+#[derive(Clone, Copy)]
+pub struct FollowedProgram<'a> {
+    /// The path by which it is executed.
+    pub program: &'a Path,
+    /// Paths that are the command's own and no dependencies.
+    pub preludes: &'a [PathBuf],
+    /// Says of a note why what follows cannot be repeated, if so.
+    pub refuses: fn(&[u8]) -> Option<String>,
+}
+
 /// Has a process of its own follow this one from its next exec on. It gives what it has seen to
 /// `keep`, within itself, before the command ends, or after it has let go of it, and ends.
 ///
-/// `preludes` are paths that are the command's own and no dependencies. `refuses` says of a note why
-/// what follows cannot be repeated, if so. This process must have one thread. Whatever becomes of
-/// the tracer, the command runs on.
+/// This process must have one thread. Whatever becomes of the tracer, the command runs on.
 ///
 /// # Errors
 /// [`FollowRefused`]: nobody follows then.
 pub fn follow_this_process(
-    preludes: &[Vec<u8>],
-    refuses: fn(&[u8]) -> Option<String>,
+    program: FollowedProgram<'_>,
     keep: impl FnOnce(DependencyTrace),
 ) -> Result<(), FollowRefused> {
     let front = std::process::id() as i32;
@@ -51,7 +59,7 @@ pub fn follow_this_process(
         // The command must not have a child that it does not know of.
         let tracer = launch::forked(|| {
             trace(front, say, heard, |pid| {
-                FollowedCommand::new(pid, OPTIONS, preludes, refuses).run(keep);
+                FollowedCommand::new(pid, OPTIONS, program).run(keep);
             });
             0
         });

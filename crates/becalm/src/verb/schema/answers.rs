@@ -54,6 +54,7 @@ pub const ANSWERS: &[AnswerSchema] = &[
     of("modules cache", &[modules::cache::view::ModulesCache::json_schema]),
     of("modules hook", &[modules::hook::view::ModulesHook::json_schema]),
     of("modules index", &[modules::index::view::ModulesIndex::json_schema]),
+    of("modules remembered", &[modules::remembered::view::ModulesRemembered::json_schema]),
     of("modules tidy", &[modules::tidy::view::TidyData::json_schema]),
     of("plan", &[remedy::Plan::json_schema]),
     of("prove", &[::prove::Proof::json_schema]),

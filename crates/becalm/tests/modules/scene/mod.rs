@@ -31,6 +31,13 @@ pub fn both() -> [Modules; 2] {
     ]
 }
 
+/// Debian's 5.2, 5.5 and a newer one.
+pub fn all() -> Vec<Modules> {
+    let home = modern_modules().join("5.5");
+    let command = fs::canonicalize(home.join("modulecmd.tcl")).unwrap();
+    both().into_iter().chain([Modules { command, init: home.join("init") }]).collect()
+}
+
 /// A modulepath, and a directory for its index.
 pub struct Modulepath {
     scene: Scene,
@@ -69,6 +76,7 @@ impl Modulepath {
         command.env("HOME", self.scene.directory());
         command.env("MODULES_CMD", &modules.command).env("MODULEPATH", &self.modulepath);
         command.env("BECALM_MODULES_INDEX", self.at("index"));
+        command.env("XDG_STATE_HOME", self.at("state"));
         command
     }
 

@@ -7,6 +7,7 @@ use modules::remember::{AnswerOutcome, AnswerState, AnswerStore, ModuleQuestion,
 use modules::site::{Environment, ModulesSite};
 use term::number::counted;
 
+use super::avail;
 use super::remembered::view;
 use crate::exit::{Failure, NO};
 
@@ -71,29 +72,49 @@ fn at_once_by(tool: Option<&OsString>, words: &[OsString]) -> Option<Result<u8, 
 }
 
 fn answer(tool: Option<&Path>, says_why: bool, words: Vec<OsString>) -> Result<u8, Failure> {
-    let script = match tool {
-        Some(tool) => tool.to_owned(),
-        None if is_lmod() => std::env::var_os("LMOD_CMD").unwrap_or_default().into(),
-        None => ModulesSite::find_command(&Environment::own()).map_err(Failure::of_command)?,
+    let lmod = lmod();
+    let found = ModulesSite::find_command(&Environment::own());
+    let is_modules = match tool {
+        Some(tool) => found.as_ref().is_ok_and(|found| found == tool),
+        None => lmod.is_none(),
     };
-    let store = AnswerStore::below(&remedy::state_directory().unwrap_or_default());
+    let script = match tool.map(Path::to_owned).or(lmod) {
+        Some(script) => script,
+        None => found.map_err(Failure::of_command)?,
+    };
+    let store = remedy::state_directory().map(|state| AnswerStore::below(&state));
     let question = ModuleQuestion::new(&script, words);
     if says_why {
-        return why(&question, &store);
+        return why(&question, &store?);
     }
-    let ended = ask(&question, &store)
+    if is_modules && let Some(shown) = avail_from_index(&question.words) {
+        return shown;
+    }
+    let ended = ask(&question, store.as_ref().ok())
         .map_err(|error| Failure { status: error.exit_status(), error: error.into() })?;
     Ok(ended.pass_on())
 }
 
-/// Whether `module` is Lmod's.
-fn is_lmod() -> bool {
-    std::env::var_os("MODULES_CMD").is_none() && std::env::var_os("LMOD_CMD").is_some()
+/// Lmod, where `module` is Lmod's.
+fn lmod() -> Option<PathBuf> {
+    let is_other = std::env::var_os("MODULES_CMD").is_some();
+    std::env::var_os("LMOD_CMD").filter(|_| !is_other).map(PathBuf::from)
+}
+
+/// What an index answers: avail, which would depend on all of its modulepath.
+fn avail_from_index(words: &[OsString]) -> Option<Result<u8, Failure>> {
+    let (_, words) = words.split_first()?;
+    let is_avail = words.iter().any(|word| word == "avail" || word == "av");
+    match avail::from_index(is_avail.then_some(words)?)? {
+        // Not even written: Modules says so.
+        Ok(avail::ASK_MODULES) => None,
+        shown => Some(shown),
+    }
 }
 
 fn why(question: &ModuleQuestion, store: &AnswerStore) -> Result<u8, Failure> {
     let (status, text) = match state(question, store) {
-        AnswerState::NotAsked => (NO, "not asked yet as it would be here".to_owned()),
+        AnswerState::NotAsked => (NO, "not asked yet".to_owned()),
         AnswerState::Changed(_, what) => {
             (NO, format!("to be asked anew: this has changed: {}", view::dependency(&what)))
         }

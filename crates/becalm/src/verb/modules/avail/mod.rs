@@ -12,7 +12,7 @@ use modules::site::{Environment, ModulesSite};
 use crate::exit::Failure;
 
 /// Modules has to answer (sysexits.h: EX_TEMPFAIL).
-const ASK_MODULES: u8 = 75;
+pub const ASK_MODULES: u8 = 75;
 
 /// What `module avail` gives, to the byte, from an index; or status 75 and nothing
 ///
@@ -81,18 +81,21 @@ pub fn command(args: &CommandArgs) -> Result<u8, Failure> {
 
 /// Answers the words of `module`, or has Modules answer for a shell.
 pub fn of_words(all: &[OsString], or_run: Option<&str>) -> Result<u8, Failure> {
-    let words: Option<Vec<String>> =
-        all.iter().map(|word| word.to_str().map(str::to_owned)).collect();
-    if let Some(words) = words
-        && let Ok(answer) = answer(&words)
-    {
-        return show(&answer);
+    if let Some(shown) = from_index(all) {
+        return shown;
     }
     let Some(shell) = or_run else { return Ok(ASK_MODULES) };
     let site = ModulesSite::find(&Environment::own()).map_err(Failure::of_command)?;
     let argv = site.argv(shell, all.iter().cloned());
     let never = launch::replace(&launch::Command { argv }, &[]);
     Err(Failure { status: never.exit_status(), error: never.into() })
+}
+
+/// Answers the words of `module` from an index; none where Modules has to answer.
+pub fn from_index(words: &[OsString]) -> Option<Result<u8, Failure>> {
+    let words: Option<Vec<String>> =
+        words.iter().map(|word| word.to_str().map(str::to_owned)).collect();
+    Some(show(&answer(&words?).ok()?))
 }
 
 fn answer(words: &[String]) -> Result<AvailOutput, Unable> {

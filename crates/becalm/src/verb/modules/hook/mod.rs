@@ -5,15 +5,15 @@ pub mod view;
 use std::io::Read;
 
 use anyhow::{Context, anyhow};
-use modules::avail::hook::{Shell, csh_alias};
+use modules::avail::hook::Shell;
 
 use crate::exit::Failure;
 use view::ModulesHook;
 
-/// The alias of csh has some hundred letters.
+/// The definition of `module` has some hundred letters.
 const MOST: u64 = 1 << 16;
 
-/// Shell code that lets becalm answer `module avail`, and Modules all else
+/// Shell code that lets becalm answer `module`, from an index or from memory, and Modules all else
 ///
 /// Of Lmod, becalm answers all that is remembered (becalm modules answer). Evaluate it once `module` is defined, at the end of the site's profile for instance.
 #[derive(clap::Args)]
@@ -27,9 +27,9 @@ pub struct ModulesHookArgs {
     #[arg(value_name = "bash|zsh|fish|csh", value_parser = shell)]
     shell: Shell,
 
-    /// Change the alias `module` of csh, which comes on stdin
+    /// Change the definition of `module`, which comes on stdin
     #[arg(long, hide = true, conflicts_with = "json")]
-    alias: bool,
+    definition: bool,
 
     /// Print one JSON object (docs/schema/becalm.modules.hook.md)
     #[arg(long)]
@@ -49,7 +49,7 @@ pub fn run(args: &ModulesHookArgs) -> Result<u8, Failure> {
         let why = format!("csh cannot call {becalm} in an alias: have becalm in a plainer path");
         return Err(Failure::of_command(anyhow!(why)));
     }
-    if !args.alias {
+    if !args.definition {
         let code = args.shell.hook(becalm);
         match args.json {
             true => term::print(&term::json(&ModulesHook::of(args.shell.name(), code))?)?,
@@ -57,11 +57,19 @@ pub fn run(args: &ModulesHookArgs) -> Result<u8, Failure> {
         }
         return Ok(0);
     }
-    let mut alias = String::new();
-    std::io::stdin().take(MOST).read_to_string(&mut alias).context("cannot read the alias")?;
-    let quoted = term::quoted(becalm);
-    if let Some(alias) = csh_alias(alias.trim_end(), &quoted) {
-        term::print(&format!("{alias}\n"))?;
+    let mut definition = String::new();
+    let read = std::io::stdin().take(MOST).read_to_string(&mut definition);
+    read.context("cannot read the definition of module")?;
+    let definition = definition.trim_end();
+    // What is not known stays as it is.
+    let code = match args.shell {
+        Shell::Csh => args.shell.answered(definition, becalm).unwrap_or_default(),
+        shell => shell
+            .answered(definition, becalm)
+            .unwrap_or_else(|| definition.replacen("_module_raw", "_becalm_module_answer", 1)),
+    };
+    if !code.is_empty() {
+        term::print(&format!("{code}\n"))?;
     }
     Ok(0)
 }

@@ -1,0 +1,354 @@
+//! `becalm modules answer`: what Modules itself answers, byte for byte, and from memory as soon as
+//! that is certain to be the same.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use crate::BECALM;
+use crate::scene::{Modulepath, Modules, all};
+
+/// From now on, the times of what is there tell of each change that is still to come.
+pub fn settle() {
+    std::thread::sleep(Duration::from_millis(3_100));
+}
+
+/// What somebody sees of an answer.
+pub fn seen(output: &Output) -> (Option<i32>, String, String) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+/// A question, with variables of the environment.
+pub struct Asking<'a> {
+    pub scene: &'a Modulepath,
+    pub modules: &'a Modules,
+    pub variables: Vec<(&'a str, &'a str)>,
+    /// The working directory.
+    pub directory: &'a Path,
+}
+
+impl<'a> Asking<'a> {
+    pub fn new(scene: &'a Modulepath, modules: &'a Modules) -> Asking<'a> {
+        Asking { scene, modules, variables: Vec::new(), directory: &scene.modulepath }
+    }
+
+    pub fn from(self, directory: &'a Path) -> Asking<'a> {
+        Asking { directory, ..self }
+    }
+
+    pub fn with(mut self, name: &'a str, value: &'a str) -> Asking<'a> {
+        self.variables.push((name, value));
+        self
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = self.scene.command(program, self.modules);
+        command.envs(self.variables.iter().copied()).stdin(Stdio::null());
+        command.current_dir(self.directory);
+        command
+    }
+
+    /// Modules' own command.
+    pub fn real(&self, words: &[&str]) -> Command {
+        let mut command = self.command(self.modules.command.to_str().unwrap());
+        command.arg("bash").args(words);
+        command
+    }
+
+    /// becalm in its place.
+    pub fn becalm(&self, words: &[&str]) -> Command {
+        let mut command = self.command(BECALM);
+        command.args(["modules", "answer", "bash"]).args(words);
+        command
+    }
+
+    /// What becalm says of the answer that it has.
+    pub fn why(&self, words: &[&str]) -> String {
+        let mut command = self.command(BECALM);
+        command.args(["modules", "answer", "--why", "bash"]).args(words);
+        seen(&command.output().unwrap()).1
+    }
+
+    /// Asked by both, it is the same.
+    #[track_caller]
+    pub fn agree(&self, words: &[&str]) {
+        let real = seen(&self.real(words).output().unwrap());
+        let answer = seen(&self.becalm(words).output().unwrap());
+        assert_eq!(answer, real, "{words:?} of {}", self.modules.command.display());
+    }
+
+    /// Asked again, it is given without Tcl, and the same.
+    #[track_caller]
+    pub fn is_remembered(&self, words: &[&str]) {
+        let log = self.scene.at("strace");
+        let inner = self.becalm(words);
+        let mut strace = self.command("strace");
+        strace.args(["-f", "-qq", "-e", "trace=execve", "-o"]).arg(&log).arg("--");
+        strace.arg(inner.get_program()).args(inner.get_args());
+        let answer = seen(&strace.output().unwrap());
+        let calls = fs::read_to_string(log).unwrap();
+        let is_tcl = calls.contains("tclsh");
+        assert!(!is_tcl, "{words:?} of {}: {}", self.modules.command.display(), self.why(words));
+        assert_eq!(answer, seen(&self.real(words).output().unwrap()), "{words:?}");
+    }
+}
+
+/// A tree with what modulefiles do.
+pub fn tree() -> Modulepath {
+    let scene = Modulepath::new();
+    scene.file("gcc/12", "#%Module\nmodule-whatis {The compiler}\nsetenv GCC twelve\n");
+    scene.file(
+        "mpi/1",
+        "#%Module\nproc ModulesHelp {} { puts stderr {Help of mpi} }\nprereq gcc\n\
+         prepend-path PATH /opt/mpi/bin\nset-alias mpi {echo mpi}\n",
+    );
+    scene.file("mpi/2", "#%Module\nconflict gcc\nsetenv MPI $env(HOME)\n");
+    scene.file("ends/1", "#%Module\nputs stderr {on stderr}\nputs stdout {echo out;}\nbreak\n");
+    scene.file("fails/1", "#%Module\nerror {it fails}\n");
+    scene.file("tests/1", "#%Module\nproc ModulesTest {} { return 1 }\n");
+    scene.file(".modulerc", "#%Module\nmodule-alias compiler gcc/12\nmodule-version mpi/1 old\n");
+    scene
+}
+
+/// Questions that can be answered again.
+pub const QUESTIONS: [&[&str]; 34] = [
+    &["load", "gcc"],
+    &["load", "gcc/12", "mpi/1"],
+    &["load", "mpi/1"],
+    &["load", "mpi/2"],
+    &["load", "compiler"],
+    &["load", "ends"],
+    &["load", "fails"],
+    &["load", "nosuch"],
+    &["unload", "gcc"],
+    &["swap", "gcc", "gcc/12"],
+    &["purge"],
+    &["list"],
+    &["list", "-t"],
+    &["whatis"],
+    &["whatis", "gcc"],
+    &["show", "mpi/1"],
+    &["avail"],
+    &["avail", "-t", "gcc"],
+    &["keyword", "compiler"],
+    &["apropos", "compiler"],
+    &["is-avail", "gcc"],
+    &["is-loaded", "gcc"],
+    &["is-used"],
+    &["savelist"],
+    &["restore", "nosuch"],
+    &["path", "gcc"],
+    &["paths", "gcc"],
+    &["test", "tests/1"],
+    &["help", "mpi/1"],
+    &["help"],
+    &["use", "/usr/share/modules/modulefiles"],
+    &["unuse", "/usr/share/modules/modulefiles"],
+    &["nosuchverb"],
+    &["--version"],
+];
+
+#[test]
+fn every_question_is_answered_as_by_modules_and_the_second_time_from_memory() {
+    for modules in &all() {
+        let scene = tree();
+        settle();
+        for asking in [
+            Asking::new(&scene, modules),
+            Asking::new(&scene, modules)
+                .with("LOADEDMODULES", "gcc/13")
+                .with("_LMFILES_", scene.modulepath.join("gcc/13").to_str().unwrap()),
+        ] {
+            for words in QUESTIONS {
+                asking.agree(words);
+                asking.is_remembered(words);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_otherwise_each_time_is_not_remembered_and_it_is_said_why() {
+    let cases = [
+        ("clock seconds", "it reads the clock"),
+        ("set now [clock seconds]", "it reads the clock"),
+        ("::tcl::clock::milliseconds", "it reads the clock"),
+        ("clock scan tomorrow", "it reads the clock"),
+        ("module-hide --before 2020-01-01 gcc", ""),
+        ("time {set a 1}", "it reads the clock"),
+        ("expr {rand()}", "it draws random numbers"),
+        ("pid", "it calls getpid"),
+        ("exec true", "it"),
+        ("close [open |true]", "it"),
+        ("gets stdin", "it reads its standard input"),
+        ("close [open [file join $env(HOME) written] w]", "it opens a file to write it"),
+        ("file mkdir [file join $env(HOME) made]", "it calls mkdir"),
+        ("set f [open /proc/self/status]; gets $f; close $f", "it looks into /proc"),
+        ("set f [open /dev/zero]; close $f", "/dev/zero is no file"),
+        ("set f [open /etc/../dev/null]; close $f", "/etc/../dev/null is no file"),
+        ("upvar 0 env(HOME) home; set home", "it links to a variable"),
+        ("trace info variable env", "it looks at Tcl's traces"),
+        ("cd /", "it calls chdir"),
+        ("after 1", "it"),
+        ("catch {socket localhost 1}", "it"),
+        ("file atime /etc/passwd", "it reads the clock"),
+        ("interp create x; x eval {clock seconds}", "it reads the clock"),
+    ];
+    for modules in &all() {
+        let scene = tree();
+        for (at, (line, _)) in cases.iter().enumerate() {
+            scene.file(&format!("case/{at}"), &format!("#%Module\n{line}\nsetenv CASE {at}\n"));
+        }
+        settle();
+        for (at, (line, reason)) in cases.iter().enumerate() {
+            let asking = Asking::new(&scene, modules);
+            let module = format!("case/{at}");
+            asking.agree(&["load", &module]);
+            asking.agree(&["load", &module]);
+            let why = asking.why(&["load", &module]);
+            let expected = format!("never remembered: {reason}");
+            assert!(reason.is_empty() || why.starts_with(&expected), "{line}: {why}");
+        }
+        let asking = Asking::new(&scene, modules);
+        asking.agree(&["save", "mine"]);
+        asking.agree(&["save", "mine"]);
+        assert!(asking.why(&["save", "mine"]).starts_with("never remembered"));
+    }
+}
+
+#[test]
+fn variables_count_where_they_were_read_and_only_there() {
+    for modules in &all() {
+        let scene = tree();
+        scene.file("reads/1", "#%Module\nif {[info exists env(SITE)]} { setenv AT $env(SITE) }\n");
+        settle();
+        let words = ["load", "reads/1"];
+        let plain = Asking::new(&scene, modules);
+        plain.agree(&words);
+        plain.is_remembered(&words);
+        Asking::new(&scene, modules).with("OTHER", "1").with("SHLVL", "7").is_remembered(&words);
+        for value in ["north", "south", ""] {
+            let asking = Asking::new(&scene, modules).with("SITE", value);
+            asking.agree(&words);
+            asking.is_remembered(&words);
+        }
+        plain.is_remembered(&words);
+    }
+}
+
+#[test]
+fn an_answer_goes_where_it_was_asked_from_and_fails_as_modules_does() {
+    for modules in &all() {
+        let scene = tree();
+        settle();
+        let asking = Asking::new(&scene, modules);
+        asking.agree(&["load", "gcc"]);
+        let into_full = |mut command: Command| {
+            let full = fs::File::options().write(true).open("/dev/full").unwrap();
+            seen(&command.stdout(full).output().unwrap())
+        };
+        for _ in 0..2 {
+            let words = ["load", "gcc"];
+            assert_eq!(into_full(asking.becalm(&words)), into_full(asking.real(&words)));
+        }
+    }
+}
+
+#[test]
+fn a_working_directory_counts_only_where_a_path_is_relative() {
+    for modules in &all() {
+        let scene = tree();
+        let elsewhere = scene.at("elsewhere");
+        fs::create_dir(&elsewhere).unwrap();
+        settle();
+        let asking = Asking::new(&scene, modules);
+        let there = |words: &[&str]| {
+            let of =
+                |mut command: Command| seen(&command.current_dir(&elsewhere).output().unwrap());
+            assert_eq!(of(asking.becalm(words)), of(asking.real(words)), "{words:?}");
+        };
+        for words in [&["load", "./gcc/12"][..], &["use", "gcc"], &["load", "gcc"]] {
+            asking.agree(words);
+            asking.is_remembered(words);
+            there(words);
+            asking.agree(words);
+        }
+    }
+}
+
+#[test]
+fn a_store_that_is_damaged_or_not_ones_own_is_as_none() {
+    let modules = &all()[0];
+    let scene = tree();
+    settle();
+    let asking = Asking::new(&scene, modules);
+    let words = ["load", "gcc"];
+    let files = || {
+        let entries = fs::read_dir(scene.at("state/becalm/answers")).unwrap();
+        entries.map(|entry| entry.unwrap().path()).collect::<Vec<_>>()
+    };
+    asking.agree(&words);
+    assert_eq!(files().len(), 2);
+    type Damage = fn(&Path);
+    let damages: [Damage; 5] = [
+        |file| fs::write(file, "").unwrap(),
+        |file| {
+            let mut bytes = fs::read(file).unwrap();
+            let last = bytes.len() - 1;
+            bytes[last] ^= 1;
+            fs::write(file, bytes).unwrap();
+        },
+        |file| fs::set_permissions(file, fs::Permissions::from_mode(0o666)).unwrap(),
+        |file| {
+            fs::remove_file(file).unwrap();
+            std::os::unix::fs::symlink("/dev/zero", file).unwrap();
+        },
+        |file| {
+            fs::remove_file(file).unwrap();
+            rustix::fs::mknodat(
+                rustix::fs::CWD,
+                file,
+                rustix::fs::FileType::Fifo,
+                rustix::fs::Mode::RWXU,
+                0,
+            )
+            .unwrap();
+        },
+    ];
+    for damage in damages {
+        files().iter().for_each(|file| damage(file));
+        asking.agree(&words);
+        asking.is_remembered(&words);
+    }
+    fs::remove_dir_all(scene.at("state")).unwrap();
+    fs::write(scene.at("state"), "no directory").unwrap();
+    asking.agree(&words);
+}
+
+#[test]
+fn what_is_remembered_is_listed_and_can_be_forgotten() {
+    let modules = &all()[0];
+    let scene = tree();
+    scene.file("clock/1", "#%Module\nclock seconds\n");
+    settle();
+    let asking = Asking::new(&scene, modules);
+    asking.agree(&["load", "gcc"]);
+    asking.agree(&["load", "clock"]);
+    let listed = |words: &[&str]| {
+        let output = scene.becalm(modules, words);
+        assert!(output.status.success(), "{output:?}");
+        output.stdout
+    };
+    let answer = testkit::answer::parse(listed(&["remembered", "--json"]));
+    let questions = answer["questions"].as_array().unwrap();
+    let refused = |word: &str| {
+        let of = questions.iter().find(|question| question["words"][2] == word).unwrap();
+        of["refused"].as_str().map(str::to_owned)
+    };
+    assert_eq!((refused("gcc"), refused("clock")), (None, Some("it reads the clock".into())));
+    listed(&["remembered", "--forget"]);
+    assert_eq!(listed(&["remembered"]), b"nothing is remembered\n");
+}

@@ -1,0 +1,151 @@
+//! Each kind of change between one question and the next: what `becalm modules answer` gives is
+//! what Modules says now.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
+use std::path::Path;
+
+use crate::answer::{Asking, settle, tree};
+use crate::scene::{Modulepath, all};
+
+type Change = fn(&Modulepath);
+
+fn at(scene: &Modulepath, name: &str) -> std::path::PathBuf {
+    scene.modulepath.join(name)
+}
+
+fn mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+}
+
+/// The same length and the same times as before, as `touch -r` gives them.
+fn rewrite_unseen(path: &Path) {
+    let before = fs::metadata(path).unwrap();
+    let content = fs::read_to_string(path).unwrap().replace("twelve", "TWELVE");
+    fs::write(path, content).unwrap();
+    let file = fs::File::options().write(true).open(path).unwrap();
+    file.set_modified(before.modified().unwrap()).unwrap();
+}
+
+const CHANGES: [(&str, Change); 22] = [
+    ("edit", |scene| drop(scene.file("gcc/12", "#%Module\nsetenv GCC other\n"))),
+    ("edit, with the old time", |scene| rewrite_unseen(&at(scene, "gcc/12"))),
+    ("empty", |scene| drop(scene.file("gcc/12", ""))),
+    ("remove", |scene| fs::remove_file(at(scene, "gcc/13")).unwrap()),
+    ("add a version", |scene| drop(scene.file("gcc/14", "#%Module\nsetenv GCC fourteen\n"))),
+    ("add a module", |scene| drop(scene.file("new/1", "#%Module\n"))),
+    ("another default", |scene| {
+        drop(scene.file("gcc/.version", "#%Module\nset ModulesVersion 12\n"));
+    }),
+    ("no default", |scene| fs::remove_file(at(scene, "gcc/.version")).unwrap()),
+    ("an rc file", |scene| {
+        drop(scene.file("gcc/.modulerc", "#%Module\nmodule-version gcc/12 default\n"));
+    }),
+    ("an rc file at the top", |scene| {
+        drop(scene.file(".modulerc", "#%Module\nmodule-alias gcc/13 mpi/2\n"));
+    }),
+    ("an rc file at home", |scene| {
+        fs::write(scene.at(".modulerc"), "#%Module\nmodule-alias new gcc/12\n").unwrap();
+    }),
+    ("replace by rename", |scene| {
+        let new = scene.at("beside");
+        fs::write(&new, "#%Module\nsetenv GCC renamed\n").unwrap();
+        fs::rename(new, at(scene, "gcc/12")).unwrap();
+    }),
+    ("another directory in its place", |scene| {
+        fs::rename(at(scene, "gcc"), scene.at("old")).unwrap();
+        scene.file("gcc/1", "#%Module\nsetenv GCC one\n");
+    }),
+    ("a link in its place", |scene| {
+        fs::rename(at(scene, "gcc/12"), scene.at("moved")).unwrap();
+        symlink(scene.at("moved"), at(scene, "gcc/12")).unwrap();
+    }),
+    ("a link to elsewhere", |scene| {
+        fs::remove_file(at(scene, "linked")).unwrap();
+        symlink(at(scene, "mpi"), at(scene, "linked")).unwrap();
+    }),
+    ("a directory where there was none", |scene| {
+        fs::create_dir(scene.at("later")).unwrap();
+        fs::write(scene.at("later/gcc"), "#%Module\nsetenv GCC later\n").unwrap();
+    }),
+    ("unreadable", |scene| mode(&at(scene, "gcc/12"), 0)),
+    ("a directory that is closed", |scene| mode(&at(scene, "gcc"), 0)),
+    ("another owner", |scene| {
+        // Only root gives files away; elsewhere nothing changes.
+        let _ = chown(at(scene, "gcc/12"), Some(1), Some(1));
+    }),
+    ("a collection", |scene| {
+        fs::create_dir_all(scene.at(".module")).unwrap();
+        fs::write(scene.at(".module/mine"), "module load gcc/12\n").unwrap();
+    }),
+    ("touch", |scene| {
+        let now = std::time::SystemTime::now();
+        fs::File::open(at(scene, "gcc/12")).unwrap().set_modified(now).unwrap();
+    }),
+    ("remove everything", |scene| fs::remove_dir_all(&scene.modulepath).unwrap()),
+];
+
+const QUESTIONS: [&[&str]; 11] = [
+    &["load", "gcc"],
+    &["load", "gcc/12"],
+    &["load", "linked/1"],
+    &["load", "new"],
+    &["show", "gcc/12"],
+    &["whatis"],
+    &["avail", "-t"],
+    &["is-avail", "gcc/14"],
+    &["savelist"],
+    &["restore", "mine"],
+    &["path", "gcc"],
+];
+
+#[test]
+fn after_each_kind_of_change_the_answer_is_that_of_now() {
+    for modules in &all() {
+        let scenes: Vec<Modulepath> = CHANGES.iter().map(|_| tree()).collect();
+        for scene in &scenes {
+            symlink(at(scene, "gcc"), at(scene, "linked")).unwrap();
+        }
+        settle();
+        for ((name, change), scene) in CHANGES.iter().zip(&scenes) {
+            let path = format!("{}:{}", scene.modulepath.display(), scene.at("later").display());
+            let outside = scene.at("");
+            let asking = Asking::new(scene, modules).with("MODULEPATH", &path).from(&outside);
+            QUESTIONS.iter().for_each(|words| asking.agree(words));
+            change(scene);
+            // What fails is told with the change before it.
+            eprintln!("{name}");
+            QUESTIONS.iter().for_each(|words| asking.agree(words));
+        }
+    }
+}
+
+#[test]
+fn a_modulefile_that_was_mended_is_remembered_again() {
+    for modules in &all() {
+        let scene = tree();
+        let module = scene.file("clock/1", "#%Module\nclock seconds\nsetenv A 1\n");
+        settle();
+        let asking = Asking::new(&scene, modules);
+        let words = ["load", "clock/1"];
+        asking.agree(&words);
+        assert_eq!(asking.why(&words), "never remembered: it reads the clock\n");
+        fs::write(module, "#%Module\nsetenv A 2\n").unwrap();
+        settle();
+        asking.agree(&words);
+        asking.is_remembered(&words);
+    }
+}
+
+#[test]
+fn what_changed_a_moment_ago_is_not_relied_on() {
+    for modules in &all() {
+        let scene = tree();
+        let asking = Asking::new(&scene, modules);
+        for at in 0..4 {
+            scene.file("gcc/12", &format!("#%Module\nsetenv GCC {at}\n"));
+            asking.agree(&["load", "gcc/12"]);
+            asking.agree(&["load", "gcc/12"]);
+        }
+    }
+}
