@@ -4,6 +4,9 @@
 
 mod answer;
 mod answer_changes;
+mod answer_lmod;
+mod answer_lmod_hook;
+mod answer_lmod_terminal;
 mod audit;
 mod avail;
 mod cache;

@@ -1,5 +1,7 @@
 //! Shell code that has `module` ask becalm.
 
+use super::hook_lmod::lmod_hook;
+
 /// A shell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shell {
@@ -42,6 +44,8 @@ impl Shell {
     /// csh it changes the alias `module` itself. All of what Modules does in there is kept, but that
     /// becalm is called in the place of its `modulecmd.tcl` ([`answered`]). `becalm` is the path of the
     /// program, which is quoted here: if it is not there, the real command runs as before.
+    ///
+    /// Of Lmod's `module`, `ml` and completions only the command is replaced, too.
     pub fn hook(self, becalm: &str) -> String {
         let template = match self {
             Shell::Bash => BASH,
@@ -49,7 +53,8 @@ impl Shell {
             Shell::Fish => FISH,
             Shell::Csh => CSH,
         };
-        template.replace("BECALM", &self.quoted(becalm))
+        let quoted = self.quoted(becalm);
+        format!("{template}{}", lmod_hook(self)).replace("BECALM", &quoted)
     }
 
     /// A path as the shell has it in quotes.

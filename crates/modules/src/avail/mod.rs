@@ -22,6 +22,7 @@
 //! | `long` | what `-l` shows beside names |
 //! | `paint` | colours |
 //! | `hook` | shell code that asks becalm first |
+//! | `hook_lmod` | the same for Lmod |
 
 mod catalog;
 mod config;
@@ -29,6 +30,7 @@ mod found;
 mod glob;
 mod grid;
 pub mod hook;
+mod hook_lmod;
 mod item;
 mod long;
 mod paint;

@@ -105,12 +105,12 @@ pub fn ask(question: &ModuleQuestion, store: Option<&AnswerStore>) -> Result<End
     }
     let tool = AnsweringTool::at(&question.script)
         .map_err(|error| AskError::NoTool { path: question.script.clone(), error })?;
-    let prelude = match &memory {
+    let preludes = match &memory {
         Some((store, surroundings)) if follow => followed(&tool, question, surroundings, store),
         _ => None,
     };
-    let path = prelude.as_ref().map(|(path, _)| path.as_path());
-    let command = Command { argv: tool.argv(path, question) };
+    let paths: Vec<PathBuf> = preludes.iter().flatten().map(|(path, _)| path.clone()).collect();
+    let command = Command { argv: tool.argv(&paths, question) };
     Err(launch::replace(&command, &[]).into())
 }
 
@@ -136,29 +136,34 @@ fn give(output: &[(WrittenTo, Vec<u8>)], ended: Ended) -> Option<Ended> {
     Some(ended)
 }
 
-/// Has this process followed; the prelude's path, as long as its file is open. None where it cannot
-/// be.
+/// Has this process followed; the preludes' paths, as long as their files are open. None where it
+/// cannot be.
 fn followed(
     tool: &AnsweringTool,
     question: &ModuleQuestion,
     surroundings: &ProcessSurroundings,
     store: &AnswerStore,
-) -> Option<(PathBuf, OwnedFd)> {
+) -> Option<Vec<(PathBuf, OwnedFd)>> {
     let interpreter = Command { argv: vec![tool.interpreter.clone()] }.file().ok()?;
     if !tool.is_plain() || !executes_as_itself(&interpreter) {
         return None;
     }
     let terminal = AnswerDependency::window_size(0);
-    let text = tool.language.prelude().replace("%TERMINAL%", &stty(&terminal).unwrap_or_default());
-    let file = prelude_file(&text).ok()?;
-    // By its number, as a link is one path more that an interpreter looks at.
-    let path = PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()));
-    // Without /proc it cannot be read.
-    File::open(&path).ok()?;
+    let mut preludes = Vec::new();
+    for text in tool.language.preludes() {
+        let text = text.replace("%TERMINAL%", &stty(&terminal).unwrap_or_default());
+        let file = prelude_file(&text).ok()?;
+        // By its number, as a link is one path more that an interpreter looks at.
+        let path = PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()));
+        // Without /proc it cannot be read.
+        File::open(&path).ok()?;
+        preludes.push((path, file));
+    }
     let keep = |trace| drop(keep(question, surroundings, store, terminal, trace));
-    let program = FollowedProgram { program: &interpreter, prelude: &path, refuses };
+    let paths: Vec<PathBuf> = preludes.iter().map(|(path, _)| path.clone()).collect();
+    let program = FollowedProgram { program: &interpreter, preludes: &paths, refuses };
     follow_this_process(program, keep).ok()?;
-    Some((path, file))
+    Some(preludes)
 }
 
 /// What `stty size` does here, as a prelude is told: a Tcl list of a return code and a text.
@@ -203,6 +208,7 @@ fn keep(
     if notes.terminal {
         trace.dependencies.push(terminal);
     }
+    trace.dependencies.extend(notes.clock(&trace.dependencies));
     if notes.working_directory {
         let directory = std::env::current_dir()?.into_os_string().into_vec();
         trace.dependencies.push(AnswerDependency::WorkingDirectory(directory));
@@ -214,8 +220,10 @@ fn keep(
         whole_environment: notes.whole_environment,
         working_directory: trace.dependencies.iter().any(is_directory),
     };
-    let mut all: DecidingSurroundings = store.get(&question.name()).unwrap_or_default();
-    if all.take_in(&deciding) {
+    let known: Option<DecidingSurroundings> = store.get(&question.name());
+    let is_new = known.is_none();
+    let mut all = known.unwrap_or_default();
+    if all.take_in(&deciding) || is_new {
         store.put(&question.name(), &all)?;
     }
     let name = question.name_here(surroundings, &all);

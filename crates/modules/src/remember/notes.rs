@@ -5,7 +5,10 @@
 //! | `begun` | the prelude is in effect; without it nothing is kept |
 //! | `env/NAME` | an environment variable was read, or asked for |
 //! | `env` | all of the environment may decide |
-//! | `terminal` | the size of the terminal at standard input was used, as it was told to the prelude |
+//! | `until/SECONDS` | the answer is another from this moment on, in seconds since 1970 |
+//! | `age/SECONDS` | it was asked of files whether they were changed this long ago or less |
+//! | `child/WORD` | the next child depends on what was noted before, and is not followed |
+//! | `terminal` | the size of the terminal at standard input was used |
 //! | `getcwd` | the next getcwd(2) decides nothing |
 //! | `cwd` | the working directory decides |
 //! | `user`, `user/known` | what the user is called is asked for from here, or no longer |
@@ -14,6 +17,9 @@
 //! Letters, digits and `_` of a name stand for themselves, every other byte is `%XX`.
 
 use std::collections::BTreeSet;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use watch::dependencies::AnswerDependency;
 
 /// What the notes of a run say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,26 +29,59 @@ pub(super) struct ToolNotes {
     pub whole_environment: bool,
     pub terminal: bool,
     pub working_directory: bool,
+    until: BTreeSet<i64>,
+    ages: BTreeSet<i64>,
 }
+
+/// The clock may have gone on by this between a comparison and the end.
+const LONGEST_RUN: i64 = 3600;
 
 impl ToolNotes {
     /// Reads them; one that is not known counts as all of the environment.
     pub fn of(notes: &[Vec<u8>]) -> ToolNotes {
         let mut all = ToolNotes::default();
         for note in notes {
-            match note.strip_prefix(b"env/").map(plain) {
-                Some(Some(name)) => drop(all.variables.insert(name)),
-                None => match note.as_slice() {
-                    b"begun" => all.begun = true,
-                    b"terminal" => all.terminal = true,
-                    b"cwd" => all.working_directory = true,
-                    b"getcwd" | b"user" | b"user/known" => {}
-                    _ => all.whole_environment = true,
-                },
-                Some(None) => all.whole_environment = true,
+            if all.take_in(note).is_none() {
+                all.whole_environment = true;
             }
         }
         all
+    }
+
+    fn take_in(&mut self, note: &[u8]) -> Option<()> {
+        let mut parts = note.splitn(2, |byte| *byte == b'/');
+        let (kind, rest) = (parts.next()?, parts.next());
+        let number = || std::str::from_utf8(rest?).ok()?.parse::<i64>().ok();
+        match (kind, rest) {
+            (b"begun", None) => self.begun = true,
+            (b"env", Some(name)) => drop(self.variables.insert(plain(name)?)),
+            (b"until", Some(_)) => drop(self.until.insert(number()?)),
+            (b"age", Some(_)) => drop(self.ages.insert(number()?)),
+            (b"terminal", None) => self.terminal = true,
+            (b"cwd", None) => self.working_directory = true,
+            (b"child", Some(_)) | (b"getcwd" | b"user", None) | (b"user", Some(b"known")) => {}
+            _ => return None,
+        }
+        Some(())
+    }
+
+    /// Between which moments an answer holds that was just given, where that was noted. A file that
+    /// was younger than an age ceases to be; one that was older stays so.
+    pub fn clock(&self, dependencies: &[AnswerDependency]) -> Option<AnswerDependency> {
+        if self.until.is_empty() && self.ages.is_empty() {
+            return None;
+        }
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs() as i64;
+        let modified = dependencies.iter().filter_map(|dependency| match dependency {
+            AnswerDependency::Attributes { told: Ok(file), .. }
+            | AnswerDependency::Content { told: file, .. } => Some(file.modified.0),
+            _ => None,
+        });
+        let grow_old = modified
+            .flat_map(|modified| self.ages.iter().map(move |age| modified.saturating_add(*age)));
+        let ends = grow_old.chain(self.until.iter().copied());
+        let until = ends.filter(|end| *end > now - LONGEST_RUN).min().unwrap_or(i64::MAX);
+        Some(AnswerDependency::Clock { from: now, until })
     }
 }
 
@@ -89,9 +128,26 @@ mod tests {
         let names = [b"HOME".to_vec(), b"A/B%\xff".to_vec()];
         assert_eq!((read.begun, read.whole_environment), (true, false));
         assert_eq!(read.variables, names.into());
-        for unknown in ["env", "env/%G0", "env/%2", "new/KIND"] {
+        for unknown in ["env", "env/%G0", "env/%2", "new/KIND", "terminal/3", "age/x"] {
             assert!(ToolNotes::of(&[unknown.as_bytes().to_vec()]).whole_environment, "{unknown}");
         }
+    }
+
+    #[test]
+    fn what_is_compared_with_the_clock_holds_until_the_first_moment_that_changes_it() {
+        let clock = |notes: &[&str]| {
+            let notes: Vec<Vec<u8>> = notes.iter().map(|note| note.as_bytes().to_vec()).collect();
+            match ToolNotes::of(&notes).clock(&[]) {
+                Some(AnswerDependency::Clock { until, .. }) => Some(until),
+                _ => None,
+            }
+        };
+        assert_eq!(clock(&["begun"]), None);
+        assert_eq!(clock(&["age/86400"]), Some(i64::MAX));
+        assert_eq!(
+            clock(&["until/5", "until/9999999999", "until/9999999998"]),
+            Some(9_999_999_998)
+        );
     }
 
     #[test]

@@ -25,24 +25,50 @@ pub struct AnsweringTool {
 pub enum ToolLanguage {
     /// Environment Modules.
     Tcl,
+    /// Lmod.
+    Lua,
 }
 
 impl ToolLanguage {
     fn of(interpreter: &[u8]) -> Option<ToolLanguage> {
         let name = interpreter.rsplit(|byte| *byte == b'/').next()?;
-        name.starts_with(b"tclsh").then_some(ToolLanguage::Tcl)
+        let languages = [(&b"tclsh"[..], ToolLanguage::Tcl), (b"lua", ToolLanguage::Lua)];
+        let is_other = name.starts_with(b"luajit");
+        let mut known = languages.into_iter().filter(|(begins, _)| name.starts_with(begins));
+        known.next().filter(|_| !is_other).map(|(_, language)| language)
     }
 
-    /// A script that is evaluated before the tool's own, which is then its first argument.
-    pub fn prelude(self) -> &'static str {
+    /// Scripts that are evaluated before the tool's own: the first by the interpreter, the second
+    /// by the first, where Lmod evaluates Tcl in its own process.
+    pub fn preludes(self) -> &'static [&'static str] {
+        const TCL: &str = concat!(include_str!("prelude.tcl"), include_str!("script.tcl"));
+        const EMBEDDED: &str = concat!(include_str!("prelude.tcl"), include_str!("embedded.tcl"));
         match self {
-            ToolLanguage::Tcl => include_str!("prelude.tcl"),
+            ToolLanguage::Tcl => &[TCL],
+            ToolLanguage::Lua => &[include_str!("prelude.lua"), EMBEDDED],
+        }
+    }
+
+    /// The words between interpreter and script that have preludes at these paths evaluated.
+    ///
+    /// To tclsh a prelude is the script, and the tool's its first argument. lua evaluates it and
+    /// then starts the script itself, so that its tracebacks are as they are without.
+    fn words(self, preludes: &[PathBuf]) -> Vec<OsString> {
+        let [first, rest @ ..] = preludes else { return Vec::new() };
+        match self {
+            ToolLanguage::Tcl => vec![first.clone().into()],
+            ToolLanguage::Lua => {
+                let rest: Vec<String> =
+                    rest.iter().map(|path| format!("\"{}\"", path.display())).collect();
+                let code = format!("loadfile(\"{}\")({})", first.display(), rest.join(","));
+                vec!["-e".into(), code.into()]
+            }
         }
     }
 
     /// What the names of environment variables begin with that interpreters read without a note.
     /// Tcl's HOME stands for `~` in paths.
-    pub(super) const VARIABLES: &[&str] = &["TCL", "HOME"];
+    pub(super) const VARIABLES: &[&str] = &["TCL", "HOME", "LUA_"];
 }
 
 impl AnsweringTool {
@@ -53,7 +79,7 @@ impl AnsweringTool {
     pub fn at(script: &Path) -> io::Result<AnsweringTool> {
         let mut line = Vec::new();
         File::open(script)?.take(LINE_MOST).read_to_end(&mut line)?;
-        let unknown = || io::Error::other("its first line names no tclsh");
+        let unknown = || io::Error::other("its first line names neither tclsh nor lua");
         let line = line.split(|byte| *byte == b'\n').next().unwrap_or_default();
         let words = line.strip_prefix(b"#!").ok_or_else(unknown)?;
         let mut words = words.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
@@ -63,10 +89,10 @@ impl AnsweringTool {
         Ok(AnsweringTool { script: script.to_owned(), interpreter, language })
     }
 
-    /// The words that run it; behind a prelude, which is a script at another path.
-    pub fn argv(&self, prelude: Option<&Path>, question: &super::ModuleQuestion) -> Vec<OsString> {
+    /// The words that run it; behind preludes, if there are any.
+    pub fn argv(&self, preludes: &[PathBuf], question: &super::ModuleQuestion) -> Vec<OsString> {
         let mut argv = vec![self.interpreter.clone()];
-        argv.extend(prelude.map(|path| path.as_os_str().to_owned()));
+        argv.extend(self.language.words(preludes));
         argv.push(self.script.clone().into());
         argv.extend(question.words.iter().cloned());
         argv

@@ -1,7 +1,9 @@
 //! What a process asked the system for, what it was told, and whether it would be told so again.
 
-use std::ffi::CString;
+use std::ffi::{CString, OsStr};
 use std::os::fd::BorrowedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{Access, AtFlags, CWD};
 use rustix::io::Errno;
@@ -48,6 +50,21 @@ pub enum AnswerDependency {
         path: CString,
         /// Where it leads to.
         told: Told<Vec<u8>>,
+    },
+    /// The path without links of a directory that was gone to.
+    RealPath {
+        /// The path.
+        path: CString,
+        /// Its path without links.
+        told: Vec<u8>,
+    },
+    /// The clock, which was compared with moments: the answer is the same between two of them, in
+    /// seconds since 1970.
+    Clock {
+        /// When it was given.
+        from: i64,
+        /// The first moment that it does not hold at any more.
+        until: i64,
     },
     /// getcwd(2), or a path that does not begin at the root.
     WorkingDirectory(Vec<u8>),
@@ -109,6 +126,14 @@ impl AnswerDependency {
             AnswerDependency::Link { path, told } => {
                 let now = rustix::fs::readlink(path.as_c_str(), Vec::new());
                 now.map(CString::into_bytes).map_err(Errno::raw_os_error) == *told
+            }
+            AnswerDependency::RealPath { path, told } => {
+                let path = std::path::Path::new(OsStr::from_bytes(path.to_bytes()));
+                path.canonicalize().is_ok_and(|now| now.as_os_str().as_bytes() == *told)
+            }
+            AnswerDependency::Clock { from, until } => {
+                let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+                (*from..*until).contains(&(now.as_secs() as i64))
             }
             AnswerDependency::WorkingDirectory(told) => {
                 rustix::process::getcwd(Vec::new()).is_ok_and(|now| now.as_bytes() == *told)

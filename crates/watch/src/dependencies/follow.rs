@@ -10,7 +10,7 @@ use launch::Ended;
 use rustix::io::Errno;
 
 use super::asked::TERMINAL_MOST;
-use super::policy::{EnteredCall, PendingQuestion, unrepeatable};
+use super::policy::{EnteredCall, NotedChild, PendingQuestion, unrepeatable};
 use super::{
     AnswerDependency, DependencyTrace, FileAttributes, FollowedProgram, LeftBecause, WrittenTo,
 };
@@ -24,6 +24,9 @@ const OUTPUT_MOST: usize = 4 << 20;
 /// What it may depend on.
 const DEPENDENCIES_MOST: usize = 20_000;
 
+/// How a note begins that says what the next child depends on: the notes before it.
+const CHILD: &[u8] = b"child/";
+
 /// A process that is being followed.
 pub(super) struct FollowedCommand<'a> {
     pid: i32,
@@ -32,6 +35,9 @@ pub(super) struct FollowedCommand<'a> {
     known: HashSet<AnswerDependency>,
     trace: DependencyTrace,
     written: usize,
+    child: NotedChild,
+    /// The working directory that it began in, once it has gone to another.
+    home: Option<Vec<u8>>,
     /// Whether the next getcwd(2) decides nothing.
     directory_is_free: bool,
     /// Whether it may ask what its user is called: that goes with the user's number, which is known.
@@ -59,6 +65,8 @@ impl<'a> FollowedCommand<'a> {
             known: HashSet::new(),
             trace,
             written: 0,
+            child: NotedChild::None,
+            home: None,
             directory_is_free: false,
             asks_for_user: true,
             began: now.as_secs() as i64,
@@ -76,12 +84,12 @@ impl<'a> FollowedCommand<'a> {
                 _ => return,
             };
             match self.stopped(&thread, stop, &mut pending) {
-                Ok(true) => {
-                    if thread.resume(Resume::ToCall, 0).is_err() {
+                Ok(Some(signal)) => {
+                    if thread.resume(Resume::ToCall, signal).is_err() {
                         return;
                     }
                 }
-                Ok(false) => break (thread, 0),
+                Ok(None) => break (thread, 0),
                 Err((why, signal)) => {
                     self.trace.end = Err(why);
                     break (thread, signal);
@@ -100,13 +108,13 @@ impl<'a> FollowedCommand<'a> {
         }
     }
 
-    /// Takes in a stop; whether to go on.
+    /// Takes in a stop; with which signal to go on, 0 for none; none at the end.
     fn stopped(
         &mut self,
         thread: &StoppedThread,
         stop: PtraceStop,
         pending: &mut Option<PendingQuestion>,
-    ) -> Result<bool, (LeftBecause, i32)> {
+    ) -> Result<Option<i32>, (LeftBecause, i32)> {
         match stop {
             PtraceStop::Exec => {
                 if self.reader.source == CallSource::Kernel {
@@ -115,26 +123,29 @@ impl<'a> FollowedCommand<'a> {
                 self.executed().map_err(|why| (why, 0))?;
                 // The exec's own exit comes next.
                 *pending = Some(PendingQuestion::Nothing);
-                Ok(true)
+                Ok(Some(0))
             }
             PtraceStop::Call => {
                 let result = match pending.take() {
                     None => self.entered(thread).map(|question| *pending = Some(question)),
                     Some(question) => self.left(thread, question),
                 };
-                result.map(|()| true).map_err(|why| (why, 0))
+                result.map(|()| Some(0)).map_err(|why| (why, 0))
             }
             PtraceStop::Exit => {
                 let status = thread.event_message().unwrap_or(0) as i32;
                 self.trace.end = Ok(Ended::from_wait(status));
-                Ok(false)
+                Ok(None)
             }
             PtraceStop::Signal(signal) => {
                 let deliver = signals::deliver(thread, &mut None, signal, recording::Nanos(0));
                 let signal = if deliver.unwrap_or(true) { signal } else { 0 };
+                if signal == libc::SIGCHLD && self.child != NotedChild::None {
+                    return Ok(Some(signal));
+                }
                 Err((disturbed("a signal came"), signal))
             }
-            PtraceStop::Begin | PtraceStop::Other => Ok(true),
+            PtraceStop::Begin | PtraceStop::Other => Ok(Some(0)),
             _ => Err((disturbed("it was stopped"), 0)),
         }
     }
@@ -155,7 +166,8 @@ impl<'a> FollowedCommand<'a> {
         let question = EnteredCall {
             tid: self.pid,
             entry: &entry,
-            prelude: self.program.prelude.as_os_str().as_bytes(),
+            preludes: self.program.preludes,
+            child: self.child,
             uses_directory: &mut uses_directory,
             asks_for_user: self.asks_for_user,
         }
@@ -167,7 +179,12 @@ impl<'a> FollowedCommand<'a> {
         if uses_directory {
             let directory = crate::files::proc_link(self.pid, "cwd");
             let directory = directory.ok_or_else(|| unrepeatable("its directory has no path"))?;
-            self.add(AnswerDependency::WorkingDirectory(directory));
+            if self.home.as_ref().is_none_or(|home| *home == directory) {
+                self.add(AnswerDependency::WorkingDirectory(directory));
+            }
+        }
+        if matches!(question, PendingQuestion::GoTo(_)) && self.home.is_none() {
+            self.home = crate::files::proc_link(self.pid, "cwd");
         }
         if let PendingQuestion::Note(note) = &question {
             if let Some(why) = (self.program.refuses)(note) {
@@ -177,6 +194,7 @@ impl<'a> FollowedCommand<'a> {
                 b"getcwd" => self.directory_is_free = true,
                 b"user" => self.asks_for_user = true,
                 b"begun" | b"user/known" => self.asks_for_user = false,
+                note if note.starts_with(CHILD) => self.child = NotedChild::Announced,
                 _ => {}
             }
             self.trace.notes.push(note.clone());
@@ -226,13 +244,31 @@ impl<'a> FollowedCommand<'a> {
             Question::Link { path, at, room } => {
                 let told = match failed {
                     true => Err(error),
-                    false if value as u64 >= room => {
-                        return Err(unrepeatable("a link's target is longer than it can read"));
-                    }
                     false => Ok(self.bytes(at, value as usize)?),
                 };
-                self.add(AnswerDependency::Link { path, told });
+                let link = AnswerDependency::Link { path, told };
+                // There may have been no room for more.
+                if !failed && value as u64 >= room && !link.holds() {
+                    return Err(unrepeatable("a link's target is longer than it can read"));
+                }
+                self.add(link);
             }
+            Question::GoTo(path) if failed => self.failed_open(path, error)?,
+            Question::GoTo(path) => {
+                let told = crate::files::proc_link(self.pid, "cwd")
+                    .ok_or_else(|| unrepeatable("its directory has no path"))?;
+                let enter = libc::X_OK as u32;
+                let access = AnswerDependency::Access {
+                    path: path.clone(),
+                    mode: enter,
+                    effective: true,
+                    told: 0,
+                };
+                self.add(access);
+                self.add(AnswerDependency::RealPath { path, told });
+            }
+            Question::Child if failed => return Err(disturbed("it could not start a child")),
+            Question::Child => self.child = NotedChild::Started,
             Question::WorkingDirectory if failed => {
                 return Err(unrepeatable("its working directory has no path"));
             }

@@ -1,6 +1,8 @@
 //! Which calls can be repeated, and what they ask. A call that is not known here cannot.
 
 use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
 use super::{LeftBecause, WrittenTo};
 use crate::decode::CallEntry;
@@ -23,6 +25,10 @@ pub(super) enum PendingQuestion {
     Link { path: CString, at: u64, room: u64 },
     /// The working directory.
     WorkingDirectory,
+    /// To go to a directory.
+    GoTo(CString),
+    /// To start a child of which a note has said what it depends on.
+    Child,
     /// Something of a terminal.
     Terminal { fd: i32, request: u64, at: u64 },
     /// What kind of file a standard descriptor is.
@@ -34,6 +40,17 @@ pub(super) enum PendingQuestion {
 }
 
 use PendingQuestion as Question;
+
+/// A child that is not followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NotedChild {
+    /// None.
+    None,
+    /// A note has said what the next one depends on.
+    Announced,
+    /// It was started.
+    Started,
+}
 
 /// Open flags that change nothing, and that a file's attributes stand for.
 const READING: u64 = (libc::O_CLOEXEC
@@ -51,8 +68,10 @@ const PARTS_MOST: u64 = 1024;
 pub(super) struct EnteredCall<'a> {
     pub tid: i32,
     pub entry: &'a CallEntry,
-    /// The path by which the command reads its prelude.
-    pub prelude: &'a [u8],
+    /// The paths by which the command reads its preludes.
+    pub preludes: &'a [PathBuf],
+    /// Whether a note has said what the next child depends on, or one such is running.
+    pub child: NotedChild,
     /// Set where a path depends on the working directory.
     pub uses_directory: &'a mut bool,
     /// Whether the process may ask what its user is called.
@@ -127,6 +146,12 @@ impl EnteredCall<'_> {
             "faccessat2" => self.access(fd, second, third, fourth),
             "readlink" => self.link(libc::AT_FDCWD, first, second, third),
             "readlinkat" => self.link(fd, second, third, fourth),
+            "chdir" => self.path(libc::AT_FDCWD, first, Question::GoTo),
+            "pipe" | "pipe2" if self.child == NotedChild::Announced => Ok(Question::Nothing),
+            "fork" | "vfork" | "clone" | "clone3" if self.child == NotedChild::Announced => {
+                Ok(Question::Child)
+            }
+            "wait4" | "waitid" if self.child == NotedChild::Started => Ok(Question::Nothing),
             "fork" | "vfork" | "clone" | "clone3" => {
                 Err(unrepeatable("it starts another process or thread"))
             }
@@ -266,7 +291,11 @@ impl EnteredCall<'_> {
         if let Some(note) = raw.strip_prefix(TOLD.as_bytes()) {
             return Ok(Question::Note(note.to_vec()));
         }
-        if self.is_way_to(self.prelude, &raw) || self.is_way_to(TOLD.as_bytes(), &raw) {
+        let is_prelude = self
+            .preludes
+            .iter()
+            .any(|prelude| self.is_way_to(prelude.as_os_str().as_bytes(), &raw));
+        if is_prelude || self.is_way_to(TOLD.as_bytes(), &raw) {
             return Ok(Question::Nothing);
         }
         if raw.starts_with(b"/proc/") {

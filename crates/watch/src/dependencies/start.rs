@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use launch::signals;
 use rustix::process::setsid;
@@ -35,8 +35,8 @@ const GOES: u8 = b'+';
 pub struct FollowedProgram<'a> {
     /// The path by which it is executed.
     pub program: &'a Path,
-    /// A path that is the command's own and no dependency.
-    pub prelude: &'a Path,
+    /// Paths that are the command's own and no dependencies.
+    pub preludes: &'a [PathBuf],
     /// Says of a note why what follows cannot be repeated, if so.
     pub refuses: fn(&[u8]) -> Option<String>,
 }

@@ -1,6 +1,7 @@
 //! What the tests of native `avail` share: real Modules, trees, and the program in a clean
 //! environment.
 
+pub mod lmod;
 pub mod site;
 
 use crate::BECALM;

@@ -1,12 +1,21 @@
-//! A new cache by Lmod's own tool, which writes beside and renames.
+//! A new cache by Lmod's own tool, built beside and renamed.
 
 use std::ffi::OsString;
+use std::fs::Permissions;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use launch::{CannotStart, Command, Ended, Stage, StageError};
 use rustix::fs::Mode;
 
+use super::check::cache_in;
+use super::privacy::Privacy;
+use super::spider::parse;
 use crate::site::Environment;
+
+/// The timestamp's name beside the new cache.
+const STAMP: &str = "timestamp";
 
 /// Why there is no new cache.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +34,27 @@ pub enum LmodError {
     /// It could not be run.
     #[error(transparent)]
     Stage(#[from] StageError),
+    /// Everyone would see in it what not everyone may read.
+    #[error("not everyone may read {}, and everyone reads Lmod's cache: without one, Lmod looks \
+        there itself", .0.display())]
+    Private(PathBuf),
+    /// A file that could not be read or written.
+    #[error("cannot {operation} {}: {error}", .path.display())]
+    File {
+        /// What was tried.
+        operation: &'static str,
+        /// With what.
+        path: PathBuf,
+        /// Why not.
+        error: io::Error,
+    },
+}
+
+impl LmodError {
+    fn at(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> LmodError {
+        let path = path.to_owned();
+        move |error| LmodError::File { operation, path, error }
+    }
 }
 
 /// Lmod's `update_lmod_system_cache_files`, where its shell initialisation says that Lmod is.
@@ -40,7 +70,19 @@ pub fn tool(environment: &Environment) -> Result<PathBuf, LmodError> {
         .ok_or(LmodError::NoTool)
 }
 
-/// Builds the cache of these modulepaths in `directory`, and touches `timestamp`.
+/// A modulepath that is in no cache: each user's Lmod walks it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    /// The modulepath.
+    pub modulepath: PathBuf,
+    /// What in it not everyone may read.
+    pub private: PathBuf,
+}
+
+/// Builds the cache of these modulepaths in `directory`, and touches `timestamp`. It is built
+/// beside, in a directory that only this user may enter, and takes the place of the old one when
+/// it shows nobody what he may not read. A modulepath with anything that not everyone may read is
+/// left out of it.
 ///
 /// This forks: call it while the process has one thread.
 ///
@@ -51,8 +93,44 @@ pub fn build(
     directory: &Path,
     timestamp: &Path,
     modulepaths: &[PathBuf],
+) -> Result<Vec<LeftOut>, LmodError> {
+    make_directory(directory).map_err(LmodError::at("create", directory))?;
+    let mut privacy = Privacy::beside(directory);
+    let (mut paths, mut left_out) = (Vec::new(), Vec::new());
+    for modulepath in modulepaths {
+        match privacy.first_limit(modulepath) {
+            None => paths.push(modulepath.clone().into_os_string()),
+            Some(private) => left_out.push(LeftOut { modulepath: modulepath.clone(), private }),
+        }
+    }
+    if let ([], Some(LeftOut { private, .. })) = (&*paths, left_out.first()) {
+        return Err(LmodError::Private(private.clone()));
+    }
+    let beside = tempfile::Builder::new()
+        .prefix(".becalm-")
+        .tempdir_in(directory)
+        .map_err(LmodError::at("create a directory in", directory))?;
+    let stamp = beside.path().join(STAMP);
+    run(tool, beside.path(), &stamp, &paths)?;
+    let cache = cache_in(beside.path());
+    let text = std::fs::read(&cache).map_err(LmodError::at("read", &cache))?;
+    if let Some(private) =
+        parse(&text).ok().and_then(|spider| privacy.disclosed(&spider).into_iter().next())
+    {
+        return Err(LmodError::Private(private));
+    }
+    publish(beside.path(), directory).map_err(LmodError::at("publish the cache in", directory))?;
+    touch(&stamp, timestamp).map_err(LmodError::at("write", timestamp))?;
+    Ok(left_out)
+}
+
+/// Lmod's tool.
+fn run(
+    tool: &Path,
+    directory: &Path,
+    timestamp: &Path,
+    paths: &[OsString],
 ) -> Result<(), LmodError> {
-    let paths: Vec<OsString> = modulepaths.iter().map(|path| path.clone().into()).collect();
     let argv: Vec<OsString> = vec![
         tool.into(),
         "-d".into(),
@@ -63,8 +141,7 @@ pub fn build(
     ];
     let command = Command { argv };
     let played = Stage::new().play(|| {
-        // What it makes is for everyone: it makes directories and the timestamp as the umask has
-        // it.
+        // What it makes is for everyone: it makes files as the umask has it.
         rustix::process::umask(Mode::WGRP | Mode::WOTH);
         launch::timed(&command).map(|timed| timed.ended).map_err(|why: CannotStart| why.to_string())
     })?;
@@ -77,4 +154,40 @@ pub fn build(
             Err(failed(format!("{ended:?}: {last}")))
         }
     }
+}
+
+/// The cache's directory, for everyone whatever the umask.
+fn make_directory(directory: &Path) -> io::Result<()> {
+    if directory.is_dir() {
+        return Ok(());
+    }
+    std::fs::create_dir_all(directory)?;
+    std::fs::set_permissions(directory, Permissions::from_mode(0o755))
+}
+
+/// Each file takes the place of the old one at once. What Lmod reads first comes first: it is
+/// never older than the text beside it.
+fn publish(from: &Path, to: &Path) -> io::Result<()> {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(from)? {
+        names.push(entry?.file_name());
+    }
+    names.retain(|name| name != STAMP);
+    names.sort_by_key(|name| name.to_string_lossy().ends_with(".lua"));
+    for name in names {
+        std::fs::rename(from.join(&name), to.join(&name))?;
+    }
+    Ok(())
+}
+
+/// A new timestamp with the time that Lmod's tool has made it at, before it walked.
+fn touch(made: &Path, timestamp: &Path) -> io::Result<()> {
+    let modified = std::fs::metadata(made)?.modified()?;
+    let around = timestamp.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let around = around.unwrap_or(Path::new("."));
+    std::fs::create_dir_all(around)?;
+    let new = tempfile::NamedTempFile::new_in(around)?;
+    new.as_file().set_permissions(Permissions::from_mode(0o644))?;
+    new.as_file().set_modified(modified)?;
+    new.persist(timestamp).map(|_| ()).map_err(|why| why.error)
 }

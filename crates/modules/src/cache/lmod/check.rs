@@ -6,20 +6,22 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use super::privacy::Privacy;
 use super::spider::{Spider, parse};
 use super::table::TableError;
 use crate::cache::fault::{Checked, Fault, FaultKind};
 use crate::cache::held::{self, CacheOnDisk, open};
 use crate::tree::{self, ChangeStamp, Cookie, WalkLimits, walk};
 
-const CACHE: &str = "spiderT.lua";
+/// The cache of Lmod 7 and newer, and that of those before.
+pub(super) const CACHES: [&str; 2] = ["spiderT.lua", "moduleT.lua"];
 /// Without a timestamp, Lmod takes a cache for a day (`LMOD_ANCIENT_TIME`, src/myGlobals.lua).
 const DAY: i128 = 86_400 * 1_000_000_000;
 
 /// Checks the cache in a directory without evaluating it. `timestamp` is the file that the site
 /// touches when its trees change (`timestamp` in lmodrc.lua).
 pub fn check(directory: &Path, timestamp: Option<&Path>) -> Checked {
-    let cache = directory.join(CACHE);
+    let cache = cache_in(directory);
     let mut checked = Checked::of(directory, &cache);
     let held = match held::hold(&cache) {
         Ok(held) => held,
@@ -31,10 +33,16 @@ pub fn check(directory: &Path, timestamp: Option<&Path>) -> Checked {
     checked.bytes = held.bytes.len() as u64;
     let around = rustix::fs::stat(directory).ok().map(|stat| ChangeStamp::of(&stat));
     checked.faults = held::distrust(&held.stamp, around.as_ref());
-    checked.faults.extend(compiled(directory, &held.stamp, around.as_ref()));
+    checked.faults.extend(compiled(directory, &cache, &held.stamp, around.as_ref()));
     checked.faults.extend(age(&held.stamp, timestamp));
     match parse(&held.bytes) {
-        Ok(spider) => trees(&mut checked, &spider, &held),
+        Ok(spider) => {
+            trees(&mut checked, &spider, &held);
+            let disclosed = Privacy::beside(directory).disclosed(&spider);
+            let what = "not everyone may read it, and the cache shows what is there";
+            let faults = disclosed.iter().map(|path| Fault::of(FaultKind::Disclosing, path, what));
+            checked.faults.extend(faults);
+        }
         Err(TableError::Cut) => {
             checked.faults.push(Fault::whole(FaultKind::Partial, TableError::Cut.to_string()));
         }
@@ -47,20 +55,31 @@ pub fn check(directory: &Path, timestamp: Option<&Path>) -> Checked {
     checked
 }
 
+/// The cache that is there; where none is, that of a newer Lmod.
+pub(super) fn cache_in(directory: &Path) -> PathBuf {
+    let names = CACHES.map(|name| directory.join(name));
+    let found = names.iter().find(|path| path.exists());
+    found.unwrap_or(&names[0]).clone()
+}
+
 /// Compiled caches, which win over the text that is checked here.
-fn compiled(directory: &Path, text: &ChangeStamp, around: Option<&ChangeStamp>) -> Vec<Fault> {
+fn compiled(
+    directory: &Path,
+    cache: &Path,
+    text: &ChangeStamp,
+    around: Option<&ChangeStamp>,
+) -> Vec<Fault> {
     let mut faults = Vec::new();
     let names = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    for entry in
-        names.filter(|entry| entry.file_name().to_string_lossy().starts_with("spiderT.luac"))
-    {
+    let beginning = format!("{}c", cache.file_name().unwrap_or_default().to_string_lossy());
+    for entry in names.filter(|entry| entry.file_name().to_string_lossy().starts_with(&beginning)) {
         let Ok(stat) = rustix::fs::stat(entry.path()) else { continue };
         let stamp = ChangeStamp::of(&stat);
         let name = PathBuf::from(entry.file_name());
         let named = |fault: Fault| Fault::of(fault.kind, &name, fault.what);
         faults.extend(held::distrust(&stamp, around).into_iter().map(named));
         if stamp.modified < text.modified {
-            let what = "it is older than spiderT.lua, and the one that Lmod reads";
+            let what = "it is older than the text, and the one that Lmod reads";
             faults.push(Fault::of(FaultKind::Stale, &name, what));
         }
     }

@@ -1,4 +1,4 @@
-//! What `spiderT.lua` records.
+//! What `spiderT.lua` of Lmod 7 and newer records, and `moduleT.lua` of those before.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -7,7 +7,10 @@ use std::path::PathBuf;
 
 use super::table::{LuaValue, TableError, assignments};
 
-/// A `spiderT.lua`.
+/// Modulepaths in modulepaths: of a compiler, of its MPI.
+const DEPTH: usize = 16;
+
+/// A cache of Lmod's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Spider {
     /// The modulefiles of each modulepath.
@@ -16,13 +19,16 @@ pub struct Spider {
     pub version: Option<String>,
 }
 
-/// Reads a `spiderT.lua`.
+/// Reads a cache of Lmod's.
 ///
 /// # Errors
 /// The first place where it is no table of literals.
 pub fn parse(text: &[u8]) -> Result<Spider, TableError> {
     let mut spider = Spider::default();
     for (name, value) in assignments(text)? {
+        if name == b"moduleT" {
+            collect_modules(&value, &mut spider, 0);
+        }
         if name != b"spiderT" {
             continue;
         }
@@ -50,6 +56,24 @@ fn collect(directory: &LuaValue, files: &mut Vec<PathBuf>) {
     files.extend(names.map(as_path));
     let below = directory.get(b"dirT").map(LuaValue::fields).unwrap_or_default();
     below.iter().for_each(|(_, directory)| collect(directory, files));
+}
+
+/// In `moduleT` modulefiles are keys, and the modulepaths that one adds are its `children`.
+fn collect_modules(trees: &LuaValue, spider: &mut Spider, depth: usize) {
+    for (root, modules) in paths(trees) {
+        for (file, module) in paths(modules) {
+            spider.trees.entry(root.clone()).or_default().push(file);
+            if let Some(children) = module.get(b"children").filter(|_| depth < DEPTH) {
+                collect_modules(children, spider, depth + 1);
+            }
+        }
+    }
+}
+
+/// The keys of a table that are absolute paths, and their values.
+fn paths(table: &LuaValue) -> impl Iterator<Item = (PathBuf, &LuaValue)> {
+    let keys = table.fields().iter().filter_map(|(key, value)| Some((key.as_ref()?, value)));
+    keys.filter(|(key, _)| key.starts_with(b"/")).map(|(key, value)| (as_path(key), value))
 }
 
 fn as_path(bytes: &[u8]) -> PathBuf {

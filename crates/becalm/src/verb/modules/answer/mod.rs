@@ -13,7 +13,7 @@ use crate::exit::{Failure, NO};
 
 /// The answer of Modules itself to a `module` command, from memory where it would be the same
 ///
-/// The site's own modulecmd.tcl is run once, and its answer kept with all that it depended on: files,
+/// The site's own tool, modulecmd.tcl or Lmod, is run once, and its answer kept with all that it depended on: files,
 /// directories, variables of the environment and what else it asked for. As long as all of that is as
 /// it was, the same bytes are given again, with the same exit status. What reads the clock, draws
 /// random numbers, starts programs or writes files is left to Modules each time.
@@ -28,7 +28,7 @@ pub struct ModulesAnswerArgs {
     #[arg(long)]
     why: bool,
 
-    /// The tool; by default $MODULES_CMD, or where packages put modulecmd.tcl
+    /// The tool; by default $MODULES_CMD, $LMOD_CMD, or where packages put modulecmd.tcl
     #[arg(long, value_name = "PATH")]
     tool: Option<PathBuf>,
 
@@ -60,26 +60,45 @@ pub fn at_once(words: &[OsString]) -> Option<Result<u8, Failure>> {
 }
 
 fn at_once_by(tool: Option<&OsString>, words: &[OsString]) -> Option<Result<u8, Failure>> {
+    // Lmod's ml_cmd takes words only.
+    if let ([first, words @ ..], Some(tool)) = (words, tool)
+        && first == "--"
+    {
+        return Some(answer(Some(Path::new(tool)), false, words.to_vec()));
+    }
     let is_option = |word: &OsString| word.as_encoded_bytes().starts_with(b"-");
     let has_shell = words.first().is_some_and(|shell| !is_option(shell));
     has_shell.then(|| answer(tool.map(Path::new), false, words.to_vec()))
 }
 
 fn answer(tool: Option<&Path>, says_why: bool, words: Vec<OsString>) -> Result<u8, Failure> {
+    let lmod = lmod();
     let found = ModulesSite::find_command(&Environment::own());
-    let is_found = tool.is_none_or(|tool| found.as_ref().is_ok_and(|found| found == tool));
-    let script = tool.map_or(found, |tool| Ok(tool.to_owned())).map_err(Failure::of_command)?;
+    let is_modules = match tool {
+        Some(tool) => found.as_ref().is_ok_and(|found| found == tool),
+        None => lmod.is_none(),
+    };
+    let script = match tool.map(Path::to_owned).or(lmod) {
+        Some(script) => script,
+        None => found.map_err(Failure::of_command)?,
+    };
     let store = remedy::state_directory().map(|state| AnswerStore::below(&state));
     let question = ModuleQuestion::new(&script, words);
     if says_why {
         return why(&question, &store?);
     }
-    if is_found && let Some(shown) = avail_from_index(&question.words) {
+    if is_modules && let Some(shown) = avail_from_index(&question.words) {
         return shown;
     }
     let ended = ask(&question, store.as_ref().ok())
         .map_err(|error| Failure { status: error.exit_status(), error: error.into() })?;
     Ok(ended.pass_on())
+}
+
+/// Lmod, where `module` is Lmod's.
+fn lmod() -> Option<PathBuf> {
+    let is_other = std::env::var_os("MODULES_CMD").is_some();
+    std::env::var_os("LMOD_CMD").filter(|_| !is_other).map(PathBuf::from)
 }
 
 /// What an index answers: avail, which would depend on all of its modulepath.

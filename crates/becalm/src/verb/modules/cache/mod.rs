@@ -218,7 +218,16 @@ fn lmod_built(args: &Common, only_if_needed: bool) -> Result<Vec<CacheAnswer>, F
     let tool = lmod::tool(&Environment::own())?;
     let mut answer = CacheAnswer::default();
     match lmod::build(&tool, directory, timestamp, paths) {
-        Ok(()) => answer.checked = Some(lmod::check(directory, Some(timestamp))),
+        Ok(left_out) => {
+            let mut checked = lmod::check(directory, Some(timestamp));
+            checked.notes.extend(left_out.iter().map(|left| {
+                let (path, private) = (left.modulepath.display(), left.private.display());
+                format!(
+                    "{path} is left out: not everyone may read {private}. Lmod looks there itself."
+                )
+            }));
+            answer.checked = Some(checked);
+        }
         Err(why) => answer.refused = Some(why.to_string()),
     }
     Ok(vec![answer])

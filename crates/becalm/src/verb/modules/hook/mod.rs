@@ -15,7 +15,7 @@ const MOST: u64 = 1 << 16;
 
 /// Shell code that lets becalm answer `module`, from an index or from memory, and Modules all else
 ///
-/// Evaluate it once `module` is defined, at the end of the site's profile for instance.
+/// Of Lmod, becalm answers all that is remembered (becalm modules answer). Evaluate it once `module` is defined, at the end of the site's profile for instance.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   becalm modules hook bash > /opt/becalm/hook.bash

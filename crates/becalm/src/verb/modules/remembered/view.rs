@@ -86,7 +86,9 @@ pub fn dependency(dependency: &AnswerDependency) -> String {
         AnswerDependency::Attributes { path, .. }
         | AnswerDependency::Content { path, .. }
         | AnswerDependency::Access { path, .. }
+        | AnswerDependency::RealPath { path, .. }
         | AnswerDependency::Link { path, .. } => shown(path.to_bytes()).to_string(),
+        AnswerDependency::Clock { .. } => "the time".to_owned(),
         AnswerDependency::WorkingDirectory(_) => "the working directory".to_owned(),
         AnswerDependency::Terminal { fd, .. } => format!("the terminal at descriptor {fd}"),
         AnswerDependency::Descriptor { fd, .. } => format!("what descriptor {fd} is"),

@@ -1,0 +1,274 @@
+//! `becalm modules answer` for Lmod: what it answers is Lmod's own answer, from the second time on
+//! without Lmod.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, SystemTime};
+
+use crate::BECALM;
+use crate::scene::lmod::{LMOD_6_6, LMODS, LmodScene};
+
+const QUESTIONS: &[&[&str]] = &[
+    &["bash", "avail"],
+    &["bash", "-t", "avail", "gcc"],
+    &["bash", "spider"],
+    &["bash", "spider", "gcc"],
+    &["bash", "spider", "openmpi/4"],
+    &["bash", "keyword", "compiles"],
+    &["bash", "whatis", "gcc"],
+    &["bash", "show", "gcc/12"],
+    &["bash", "help", "gcc"],
+    &["bash", "list"],
+    &["bash", "is-loaded", "gcc"],
+    &["bash", "is-avail", "gcc"],
+    &["bash", "overview"],
+    &["bash", "savelist"],
+    &["bash", "load", "gcc", "uses"],
+    &["bash", "load", "openmpi"],
+    &["bash", "load", "nosuch"],
+    &["bash", "swap", "gcc", "intel"],
+    &["bash", "use", "/usr"],
+    &["bash", "purge"],
+    &["bash", "restore", "nosuch"],
+    &["bash", "-q", "-t", "--no_redirect", "avail"],
+    &["zsh", "load", "intel"],
+    &["fish", "load", "gcc/12"],
+    &["csh", "load", "intel"],
+    &["python", "load", "gcc"],
+];
+
+fn everywhere(test: impl Fn(&mut LmodScene)) {
+    LMODS.into_iter().for_each(|lmod| test(&mut LmodScene::new(lmod)));
+}
+
+fn equals_lmod_and_is_remembered(scene: &LmodScene, questions: &[&[&str]]) {
+    for words in questions {
+        let real = scene.real(words);
+        let first = scene.remember(words);
+        let name = scene.lmod.name;
+        assert_eq!(first, real, "{name}: {words:?}");
+        assert_eq!(scene.asked(words), real, "{name}: {words:?} from memory");
+    }
+}
+
+#[test]
+fn what_is_asked_is_answered_as_lmod_does_and_remembered() {
+    everywhere(|scene| {
+        equals_lmod_and_is_remembered(scene, QUESTIONS);
+        scene.evaluate(&["load", "gcc", "tcl"]);
+        equals_lmod_and_is_remembered(
+            scene,
+            &[
+                &["bash", "list"],
+                &["bash", "avail"],
+                &["bash", "load", "openmpi"],
+                &["bash", "unload", "gcc"],
+                &["bash", "swap", "gcc", "intel"],
+                &["bash", "show", "tcl"],
+                &["bash", "purge"],
+            ],
+        );
+    });
+}
+
+#[test]
+fn lmod_6_6_is_remembered_where_it_starts_no_tclsh() {
+    let scene = LmodScene::new(LMOD_6_6);
+    let words: &[&[&str]] =
+        &[&["bash", "load", "gcc"], &["bash", "avail"], &["bash", "spider", "gcc"]];
+    equals_lmod_and_is_remembered(&scene, words);
+    scene.file("core/tcl/1.0", "#%Module\nsetenv TCL 1\n");
+    assert_eq!(scene.asked(&["bash", "load", "tcl"]), scene.real(&["bash", "load", "tcl"]));
+    assert!(!scene.is_remembered(&["bash", "load", "tcl"]));
+}
+
+#[test]
+fn what_is_remembered_starts_nothing() {
+    everywhere(|scene| {
+        let words = ["bash", "load", "gcc"];
+        scene.remember(&words);
+        let log = scene.at("strace");
+        let mut strace = scene.command("/usr/bin/strace");
+        strace.args(["-f", "-qq", "-e", "trace=process", "-o"]).arg(&log);
+        strace.args([BECALM, "modules", "answer", "--tool"]).arg(scene.lmod.script()).args(words);
+        assert!(strace.output().unwrap().status.success());
+        let log = fs::read_to_string(log).unwrap();
+        assert_eq!(log.matches("execve(").count(), 1, "{log}");
+        assert!(!log.contains("clone") && !log.contains("fork"), "{log}");
+    });
+}
+
+/// Asks, changes something, and asks again: both times what Lmod says.
+#[track_caller]
+fn is_never_stale(scene: &mut LmodScene, words: &[&str], change: impl FnOnce(&mut LmodScene)) {
+    scene.remember(words);
+    change(scene);
+    let name = scene.lmod.name;
+    assert_eq!(scene.asked(words), scene.real(words), "{name}: {words:?}");
+}
+
+#[test]
+fn what_changes_in_the_tree_changes_the_answer() {
+    everywhere(|scene| {
+        let (load, avail): (&[&str], &[&str]) = (&["bash", "load", "gcc"], &["bash", "avail"]);
+        is_never_stale(scene, load, |scene| {
+            scene.file("core/gcc/13.lua", "setenv(\"GCC\", \"other\")\n");
+        });
+        is_never_stale(scene, load, |scene| {
+            scene.file("core/gcc/14.lua", "setenv(\"GCC\", \"14\")\n");
+        });
+        is_never_stale(scene, avail, |scene| {
+            scene.file("core/new/1.lua", "");
+        });
+        is_never_stale(scene, avail, |scene| {
+            fs::remove_file(scene.at("core/gcc/14.lua")).unwrap();
+        });
+        is_never_stale(scene, avail, |scene| {
+            fs::rename(scene.at("core/new/1.lua"), scene.at("core/new/2.lua")).unwrap();
+        });
+        is_never_stale(scene, avail, |scene| {
+            scene.file("core/gcc/.modulerc.lua", "module_version(\"gcc/12\", \"old\")\n");
+        });
+        is_never_stale(scene, &["bash", "load", "tcl"], |scene| {
+            scene.file("core/tcl/.version", "#%Module\nset ModulesVersion 2.0\n");
+        });
+        is_never_stale(scene, load, |scene| {
+            std::os::unix::fs::symlink("12.lua", scene.at("core/gcc/default")).unwrap();
+        });
+        is_never_stale(scene, load, |scene| {
+            fs::remove_file(scene.at("core/gcc/default")).unwrap();
+            std::os::unix::fs::symlink("13.lua", scene.at("core/gcc/default")).unwrap();
+        });
+        is_never_stale(scene, avail, |scene| {
+            let closed = fs::Permissions::from_mode(0o700);
+            fs::set_permissions(scene.at("core/gcc/12.lua"), closed).unwrap();
+        });
+    });
+}
+
+#[test]
+fn what_changes_around_changes_the_answer() {
+    everywhere(|scene| {
+        let load: &[&str] = &["bash", "load", "uses", "tcl"];
+        is_never_stale(scene, load, |scene| {
+            scene.environment.insert("ASKED".into(), "one".into());
+        });
+        is_never_stale(scene, load, |scene| {
+            scene.environment.insert("ASKED".into(), "two".into());
+        });
+        is_never_stale(scene, &["bash", "avail"], |scene| {
+            scene.environment.insert("LMOD_TERM_WIDTH".into(), "40".into());
+        });
+        is_never_stale(scene, &["bash", "avail"], |scene| {
+            let rc = scene.file("rc.lua", "hide_version(\"gcc/12\")\n");
+            scene.environment.insert("LMOD_MODULERCFILE".into(), rc.to_str().unwrap().into());
+        });
+        is_never_stale(scene, &["bash", "avail"], |scene| {
+            scene.file("rc.lua", "hide_version(\"gcc/13\")\n");
+        });
+        is_never_stale(scene, &["bash", "list"], |scene| scene.evaluate(&["load", "intel"]));
+        is_never_stale(scene, &["bash", "restore", "mine"], |scene| {
+            assert_eq!(scene.asked(&["bash", "save", "mine"]).0, Some(0));
+        });
+        is_never_stale(scene, &["bash", "savelist"], |scene| {
+            assert_eq!(scene.asked(&["bash", "save", "more"]).0, Some(0));
+        });
+        is_never_stale(scene, &["bash", "use", "here"], |scene| {
+            fs::create_dir(scene.at("here")).unwrap();
+        });
+        is_never_stale(scene, &["bash", "avail"], |scene| {
+            let more = format!("{}:{}", scene.at("gcc13").display(), scene.at("core").display());
+            scene.environment.insert("MODULEPATH".into(), more);
+        });
+        // What no one reads decides nothing.
+        scene.remember(load);
+        scene.environment.insert("SHLVL".into(), "7".into());
+        scene.environment.insert("SSH_TTY".into(), "/dev/pts/9".into());
+        assert!(scene.is_remembered(load));
+    });
+}
+
+#[test]
+fn what_cannot_be_given_again_is_left_to_lmod_each_time() {
+    everywhere(|scene| {
+        scene.file("odd/clock/1.lua", "setenv(\"THEN\", tostring(os.time()))\n");
+        scene.file("odd/cpu/1.lua", "setenv(\"CPU\", tostring(os.clock() > 0))\n");
+        scene.file("odd/random/1.lua", "math.random()\n");
+        scene.file("odd/program/1.lua", "setenv(\"SAID\", capture(\"echo hello\"))\n");
+        scene.file("odd/tclclock/1", "#%Module\nsetenv THEN [clock seconds]\n");
+        scene.file("odd/tclprogram/1", "#%Module\nsetenv SAID [exec echo hello]\n");
+        scene.file("odd/posix/1.lua", "require(\"posix\").gettimeofday()\n");
+        let odd = scene.at("odd").to_str().unwrap().to_owned();
+        scene.environment.insert("MODULEPATH".into(), odd);
+        std::thread::sleep(Duration::from_secs(3));
+        for (module, why) in [
+            ("clock", "the clock"),
+            ("cpu", "the clock"),
+            ("program", "starts another process"),
+            ("tclclock", "the clock"),
+            ("tclprogram", "process"),
+            ("posix", "the clock"),
+        ] {
+            let words = ["bash", "load", module];
+            let (status, ..) = scene.asked(&words);
+            assert_eq!(status, scene.real(&words).0, "{module}");
+            let (status, text, _) = scene.why(&words);
+            assert_eq!(status, Some(1), "{module}: {text}");
+            assert!(text.contains(why), "{module}: {text}");
+        }
+        for words in [&["bash", "--timer", "list"][..], &["bash", "save", "mine"]] {
+            assert_eq!(scene.asked(words).0, Some(0));
+            assert!(!scene.is_remembered(words), "{words:?}");
+        }
+        assert!(scene.at("home").read_dir().unwrap().next().is_some());
+    });
+}
+
+#[test]
+fn an_answer_that_a_files_age_decides_holds_until_it_is_too_old() {
+    everywhere(|scene| {
+        let words = ["bash", "avail"];
+        scene.remember(&words);
+        // A day from then on, Lmod would take a cache of that time for too old.
+        let file = scene.file("core/gcc/12.lua", "setenv(\"GCC\", \"12\")\n");
+        let day = Duration::from_secs(86_400);
+        let soon = SystemTime::now() - day + Duration::from_secs(4);
+        fs::File::options().write(true).open(file).unwrap().set_modified(soon).unwrap();
+        scene.asked(&words);
+        std::thread::sleep(Duration::from_secs(6));
+        assert!(!scene.is_remembered(&words), "{:?}", scene.why(&words));
+        assert_eq!(scene.remember(&words), scene.real(&words));
+    });
+}
+
+#[test]
+fn errors_of_modulefiles_and_of_lmod_itself_are_told_as_lmod_tells_them() {
+    everywhere(|scene| {
+        scene.file("bad/getenv/1.lua", "os.getenv(nil)\n");
+        scene.file("bad/time/1.lua", "os.time({})\n");
+        scene.file("bad/popen/1.lua", "io.popen(\"x\", \"bad\")\n");
+        scene.file("bad/error/1.lua", "error(\"mine\")\n");
+        scene.file("bad/syntax/1.lua", "setenv(\n");
+        scene.file("bad/require/1.lua", "require(\"nosuch\")\n");
+        scene.file("bad/tcl/1", "#%Module\nset x $nosuch\n");
+        scene.file("bad/close/1", "#%Module\nfoo {\n");
+        scene.file("badrc/x/1", "#%Module\n");
+        scene.file("badrc/x/.version", "#%Module\nset ModulesVersion [bad\n");
+        let path = |scene: &LmodScene, name: &str| scene.at(name).to_str().unwrap().to_owned();
+        let bad = path(scene, "bad");
+        scene.environment.insert("MODULEPATH".into(), bad);
+        for module in ["getenv", "time", "popen", "error", "syntax", "require", "tcl", "close"] {
+            let words = ["bash", "load", module];
+            assert_eq!(scene.asked(&words), scene.real(&words), "{}: {module}", scene.lmod.name);
+        }
+        let bad = path(scene, "badrc");
+        scene.environment.insert("MODULEPATH".into(), bad);
+        assert_eq!(scene.asked(&["bash", "load", "x"]), scene.real(&["bash", "load", "x"]));
+        // A traceback of Lua's own.
+        let rc = scene.file("lmodrc.lua", "scDescriptT = nil .. \"x\"\n");
+        scene.environment.insert("LMOD_RC".into(), rc.to_str().unwrap().into());
+        let (_, _, text) = scene.real(&["bash", "avail"]);
+        assert!(text.contains("stack traceback"), "{text}");
+        assert_eq!(scene.asked(&["bash", "avail"]).2, text);
+    });
+}

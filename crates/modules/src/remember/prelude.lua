@@ -1,0 +1,388 @@
+-- Tells becalm's tracer what Lmod does without a system call: variables that it reads, the clock.
+--
+-- Evaluated by `lua -e` before Lmod, with the path of prelude.tcl: so Lmod is started by lua itself,
+-- and its error messages and tracebacks are what they are without. What is told is the lookup of a
+-- path that is not there, /proc/becalm/KIND/REST. Functions of C are replaced where Lmod finds them.
+
+if _VERSION == "Lua 5.1" then return end -- its arg names no script yet
+
+local tcl_prelude = ...
+local _G, arg, io, os, debug, package = _G, arg, io, os, debug, package
+local open, popen, getenv, time, setlocale = io.open, io.popen, os.getenv, os.time, os.setlocale
+local pcall, error, type, rawset, pack, unpack = pcall, error, type, rawset, table.pack, table.unpack
+local getinfo, getlocal, getupvalue = debug.getinfo, debug.getlocal, debug.getupvalue
+
+-- `-e` and what it evaluates are no arguments.
+local first = 0
+while arg[first - 1] do first = first - 1 end
+for i = -1, first, -1 do arg[i] = arg[i - 2] end
+
+local said = {}
+local function note(kind, rest)
+   local path = "/proc/becalm/" .. kind
+   if rest then
+      path = path .. "/" .. rest:gsub("[^A-Za-z0-9_]", function(byte)
+         return ("%%%02X"):format(byte:byte())
+      end)
+   end
+   if not said[path] then
+      said[path] = true
+      open(path)
+   end
+end
+
+local function unrepeatable(what) note("unrepeatable", what) end
+
+-- A dependency on a file, whether there or not.
+local function look(path)
+   local file = open(path)
+   if file then file:close() end
+   return file
+end
+
+-- What the original returns. Its errors name the caller's line and the function, as they do when
+-- it is called without this.
+local function forward(name, original, ...)
+   local result = pack(pcall(original, ...))
+   if result[1] then return unpack(result, 2, result.n) end
+   local message = result[2]
+   if type(message) == "string" then message = message:gsub("to '%?'", "to '" .. name .. "'") end
+   error(message, 3)
+end
+
+------------------------------------------------------------------------------------------------
+-- The environment
+
+local own = {} -- what Lmod has set itself
+
+local function reads(name)
+   if type(name) == "number" then name = tostring(name) end
+   if type(name) ~= "string" then return end
+   name = name:match("^[^\0]*")
+   if #name > 1000 then return unrepeatable("event") end
+   if not own[name] then note("env", name) end
+end
+
+os.getenv = function(...)
+   local name = ...
+   reads(name)
+   if type(name) == "string" then return getenv(name) end
+   local value = forward("getenv", getenv, ...)
+   return value
+end
+
+local function posix_getenv(original)
+   return function(...)
+      local name = ...
+      if name == nil then note("env") else reads(name) end
+      local value, problem, number = forward("getenv", original, ...)
+      return value, problem, number
+   end
+end
+
+local set_variable
+
+local function posix_setenv(original)
+   set_variable = original
+   return function(...)
+      local name, _, overwrite = ...
+      if overwrite == false then reads(name)
+      elseif type(name) == "string" then own[name] = true end
+      local result = pack(forward("setenv", original, ...))
+      return unpack(result, 1, result.n)
+   end
+end
+
+------------------------------------------------------------------------------------------------
+-- The clock. Where Lmod asks for the time, and what for, was read in these releases; anywhere
+-- else it decides in ways that nobody knows.
+
+local function release(directory)
+   local file = open(directory .. "Version.lua")
+   if not file then return end
+   local text = file:read("a")
+   file:close()
+   return text:match('"(%d+%.%d+)')
+end
+
+local function line_of(source, number)
+   local path = source:match("^@(.*)")
+   local file = path and open(path)
+   if not file then return "" end
+   local text
+   for _ = 1, number do text = file:read("l") end
+   file:close()
+   return (text or ""):gsub("%s+", " "):match("^ ?(.-) ?$")
+end
+
+-- The value of a variable that the function at this level above the caller sees: its own, its
+-- file's, or one of all.
+local function variable(level, wanted)
+   local value = rawget(_G, wanted)
+   local function look_at(read, of)
+      local index = 0
+      repeat
+         index = index + 1
+         local name, found = read(of, index)
+         if name == wanted then value = found end
+      until not name
+   end
+   look_at(getupvalue, getinfo(level + 1, "f").func)
+   look_at(function(_, index) return getlocal(level + 3, index) end)
+   return value
+end
+
+-- How long something took is this run's own; it decides nothing unless it is shown.
+local function elapsed() return true end
+
+-- Files that are older than `ancient` seconds are passed over.
+local function ancient(level)
+   local seconds = math.tointeger(tonumber(variable(level + 1, "ancient")))
+   if not seconds or seconds < 0 then return false end
+   note("age", tostring(seconds))
+   return true
+end
+
+-- It is shown where the work takes so long that Lmod says so or gives up, and by --timer.
+local function is_shown()
+   local timer = rawget(_G, "s_cTimer")
+   if timer and (timer.state == "activeMsg" or timer.state == "done" or timer.timeout > 0) then
+      return true
+   end
+   local options = rawget(_G, "optionTbl") or rawget(_G, "masterTbl")
+   return options and options().reportTimer
+end
+
+local PURPOSES = {
+   ["local x1, x2 = gettimeofday()"] = elapsed, -- how many values it returns
+   ["local t1 = epoch()"] = elapsed,
+   ["local t2 = epoch()"] = elapsed,
+   ["t2 = epoch()"] = elapsed,
+   ["local T1 = epoch()"] = elapsed,
+   ["local T2 = epoch()"] = elapsed,
+   ["o.start = epoch()"] = elapsed,
+   ["local delta = epoch() - self.start"] = elapsed,
+   ["local systemEpoch = epoch() - ancient"] = ancient,
+   ["local diff = os.time() - attr.modification"] = ancient,
+   ["s_Epoch = math.floor(epoch())"] = elapsed, -- compared with what mktime returned, see there
+}
+local FILES = { lmod = true, ["Cache.lua"] = true, ["CTimer.lua"] = true, ["MRC.lua"] = true,
+   ["utils.lua"] = true, ["BuildFactory.lua"] = true }
+local RELEASES = { ["6.6"] = true, ["8.6"] = true, ["8.7"] = true }
+
+-- Whether the clock is read for a purpose that is known, by Lmod's own code.
+local function is_known_purpose()
+   local level = 4 -- above this, who asks, and what replaced the function
+   local info = getinfo(level, "Slf")
+   while info and (info.source:find("/posix/", 1, true) or info.func == rawget(_G, "epoch")) do
+      level = level + 1
+      info = getinfo(level, "Slf")
+   end
+   local directory = rawget(_G, "cmdDir") and _G.cmdDir()
+   if not info or not directory then return false end
+   local file = info.source == "@" .. arg[0] and "lmod" or info.source:match("([^/]*)$")
+   local is_lmods = file == "lmod" or info.source == "@" .. directory .. file
+   if not is_lmods or not FILES[file] or not RELEASES[release(directory)] then return false end
+   local purpose = PURPOSES[line_of(info.source, info.currentline)]
+   return purpose and purpose(level) and not is_shown()
+end
+
+local function reads_clock()
+   if not is_known_purpose() then unrepeatable("clock") end
+end
+
+os.time = function(...)
+   if (...) == nil then
+      reads_clock()
+      return time()
+   end
+   local value = forward("time", time, ...)
+   return value
+end
+
+local clock = os.clock
+os.clock = function()
+   unrepeatable("clock")
+   return clock()
+end
+
+local date = os.date
+os.date = function(...)
+   local _, moment = ...
+   if moment == nil then unrepeatable("clock") end
+   local value = forward("date", date, ...)
+   return value
+end
+
+-- What reads the clock, whatever it is for.
+local function timed(name)
+   return function(original)
+      return function(...)
+         reads_clock()
+         local result = pack(forward(name, original, ...))
+         return unpack(result, 1, result.n)
+      end
+   end
+end
+
+-- A rule of MRC.lua that begins or ends at this moment, in a summer's or a winter's hour, and
+-- what is nearly forbidden before.
+local function rule_until(moment)
+   local days = tonumber(package.loaded.Cosmic:singleton():value("LMOD_NEARLY_FORBIDDEN_DAYS")) or 0
+   for _, border in ipairs { moment, moment - days * 86400 } do
+      local left = border - time()
+      if left > 3600 then note("until", tostring(math.floor(border - 3600)))
+      elseif left > -3600 then unrepeatable("clock") end
+   end
+end
+
+local function posix_mktime(original)
+   return function(...)
+      local result = pack(forward("mktime", original, ...))
+      local moment = result[1]
+      if type(moment) ~= "number" or not pcall(rule_until, moment) then unrepeatable("clock") end
+      return unpack(result, 1, result.n)
+   end
+end
+
+local random, randomseed = math.random, math.randomseed
+math.random = function(...)
+   unrepeatable("random")
+   local value = forward("random", random, ...)
+   return value
+end
+math.randomseed = function(...)
+   unrepeatable("random")
+   local result = pack(forward("randomseed", randomseed, ...))
+   return unpack(result, 1, result.n)
+end
+
+------------------------------------------------------------------------------------------------
+-- The width of the terminal, which Lmod 8 asks two programs for in every command. They are run;
+-- what they depend on is said here, because they are not traced.
+
+-- A shell may also speak on the error channel, which nobody hears: where its locale is not there,
+-- and where it is to trace what it does.
+local function is_silent_shell()
+   local link = package.loaded.posix and package.loaded.posix.readlink
+   local target = look("/bin/sh") and link and link("/bin/sh")
+   if type(target) ~= "string" then return false end
+   if target:find("dash$") then return true end
+   reads("SHELLOPTS")
+   reads("BASHOPTS")
+   if getenv("SHELLOPTS") or getenv("BASHOPTS") then return false end
+   local before = setlocale(nil, "all")
+   local is_there = setlocale("", "all")
+   setlocale(before, "all")
+   return is_there
+end
+
+-- Where a shell finds a program.
+local function look_for(program)
+   reads("PATH")
+   reads("BASH_FUNC_" .. program .. "%%")
+   if getenv("BASH_FUNC_" .. program .. "%%") then return false end
+   for directory in ((getenv("PATH") or "") .. ":"):gmatch("([^:]*):") do
+      if directory == "" or directory:sub(1, 1) ~= "/" then return false end
+      if look(directory .. "/" .. program) then
+         return directory == "/usr/bin" or directory == "/bin"
+      end
+   end
+   return false
+end
+
+local function look_for_terminfo()
+   for name in ("TERM TERMINFO TERMINFO_DIRS TERMCAP TERMPATH HOME COLUMNS LINES"):gmatch("%S+") do
+      reads(name)
+   end
+   local term = getenv("TERM") or ""
+   if getenv("TERMINFO") or getenv("TERMINFO_DIRS") or getenv("TERMCAP") or getenv("TERMPATH")
+      or not term:find("^%w[%w.+-]*$") then return false end
+   local places = { "/etc/terminfo", "/lib/terminfo", "/usr/lib/terminfo", "/usr/share/terminfo" }
+   if getenv("HOME") then table.insert(places, 1, getenv("HOME") .. "/.terminfo") end
+   for _, place in ipairs(places) do
+      look(place .. "/" .. term:sub(1, 1) .. "/" .. term)
+   end
+   return true
+end
+
+local WIDTHS = {
+   ["stty size 2> /dev/null"] = function() return look_for("stty") end,
+   ["tput cols 2> /dev/null"] = function() return look_for("tput") and look_for_terminfo() end,
+}
+
+io.popen = function(...)
+   local command, mode = ...
+   local dependencies = mode == nil and WIDTHS[command]
+   if dependencies and is_silent_shell() and dependencies() then
+      note("terminal")
+      open("/proc/becalm/child/" .. command:match("^%l+")) -- of each, so not only the first
+   end
+   local file, problem, number = forward("popen", popen, ...)
+   if file then return file end
+   return file, problem, number
+end
+
+------------------------------------------------------------------------------------------------
+-- What is loaded later
+
+-- A Tcl modulefile is evaluated in this process: its prelude evaluates tcl2lua.tcl.
+local function run_tcl(original)
+   return function(...)
+      local script, words = ...
+      if select("#", ...) == 2 and tcl_prelude and type(script) == "string"
+         and set_variable and type(words) == "string" and script:find("^[%w/._+-]+$") then
+         open("/proc/becalm/user") -- a new interpreter asks what its user is called
+         local whole, is_done = original(tcl_prelude, script .. " " .. words)
+         if getenv("BECALM_TCL_FAILED") then
+            set_variable("BECALM_TCL_FAILED")
+            is_done = false
+         end
+         return whole, is_done
+      end
+      unrepeatable("library")
+      local result = pack(forward("runTCLprog", original, ...))
+      return unpack(result, 1, result.n)
+   end
+end
+
+local REPLACED = {
+   ["posix.stdlib"] = { getenv = posix_getenv, setenv = posix_setenv },
+   ["posix.time"] = { time = timed("time"), clock_gettime = timed("clock_gettime") },
+   ["posix.sys.time"] = { gettimeofday = timed("gettimeofday") },
+   ["posix.sys.times"] = { times = timed("times") },
+   ["posix"] = { mktime = posix_mktime },
+   ["tcl2lua"] = { runTCLprog = run_tcl },
+}
+
+-- Modules of C of which it is known what they read.
+local function is_known(name)
+   return name == "posix" or name:find("^posix[._]") or name == "lfs" or name == "term"
+      or name == "term.core" or name == "tcl2lua" or name == "lpeg" or name == "bit32"
+end
+
+-- `require` keeps what it has loaded here, with respect to metamethods.
+setmetatable(package.loaded, { __newindex = function(loaded, name, module)
+   for field, replace in pairs(REPLACED[name] or {}) do
+      if type(module) == "table" and type(module[field]) == "function" then
+         module[field] = replace(module[field])
+      end
+   end
+   rawset(loaded, name, module)
+end })
+
+-- Asked before those that look for modules of C, and finds none.
+table.insert(package.searchers, 3, function(name)
+   if not is_known(name) and package.searchpath(name:match("^[^.]*"), package.cpath) then
+      unrepeatable("library")
+   end
+end)
+
+local loadlib = package.loadlib
+package.loadlib = function(...)
+   unrepeatable("library")
+   local result = pack(forward("loadlib", loadlib, ...))
+   return unpack(result, 1, result.n)
+end
+
+note("begun")
