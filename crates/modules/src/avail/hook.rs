@@ -87,9 +87,9 @@ const BASH: &str = r#"case "$(declare -f _module_raw)" in
     _module_raw() {
       if [ -x BECALM ]; then _becalm_module_answer "$@"; else _becalm_module_raw "$@"; fi
     }
-    if [ -n "$(declare -Fx module)" ]; then
-      export -f _module_raw _becalm_module_raw _becalm_module_answer
-    fi
+    case "$(declare -F)" in
+      *'declare -fx module'*) export -f _module_raw _becalm_module_raw _becalm_module_answer ;;
+    esac
     ;;
 esac
 "#;
