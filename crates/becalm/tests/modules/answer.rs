@@ -185,7 +185,8 @@ fn what_is_otherwise_each_time_is_not_remembered_and_it_is_said_why() {
         ("close [open |true]", "it"),
         ("gets stdin", "it reads its standard input"),
         ("close [open [file join $env(HOME) written] w]", "it opens a file to write it"),
-        ("file mkdir $env(HOME)/made; file delete $env(HOME)/made", "it calls mkdir"),
+        // It looks at the directory above, too, which has changed then.
+        ("file mkdir $env(HOME)/made; file delete $env(HOME)/made", ""),
         ("set f [open /proc/self/status]; gets $f; close $f", "it looks into /proc"),
         ("set f [open /dev/zero]; close $f", "/dev/zero is no file"),
         ("set f [open /etc/../dev/null]; close $f", "/etc/../dev/null is no file"),

@@ -72,7 +72,11 @@ impl Shell {
         let interpreter = definition[..end].rfind("tclsh")?;
         let before = definition[..interpreter].rfind([' ', '\t', '\n', '(', '`', '}', '"'])? + 1;
         let script = interpreter + definition[interpreter..end].find(' ')? + 1;
-        let quoted = self.quoted(becalm);
+        let quoted = match self {
+            // Modules' function has fish evaluate it once more.
+            Shell::Fish => self.quoted(&self.quoted(becalm)),
+            _ => self.quoted(becalm),
+        };
         let [before, script] = [&definition[..before], &definition[script..]];
         let code = format!("{before}{quoted} modules answer --tool {script}");
         Some(code.replacen("_module_raw", "_becalm_module_answer", 1))
