@@ -239,6 +239,11 @@ impl TrustedIndex {
         Ok(names)
     }
 
+    /// What it is kept as.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.content
+    }
+
     fn value<'a, T: Deserialize<'a>>(&'a self) -> Result<T, StoreError> {
         let value = decoded(&self.content);
         value.ok_or_else(|| StoreError::Unknown { path: self.path.clone() })

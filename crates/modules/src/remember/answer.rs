@@ -8,6 +8,12 @@ use serde::{Deserialize, Serialize};
 use watch::dependencies::{AnswerDependency, DependencyTrace, LeftBecause, WrittenTo};
 
 use super::ModuleQuestion;
+use super::trees::{IndexedTree, take_indexed};
+
+/// What an answer may depend on besides whole modulepaths, all of which is looked at each time.
+const DEPENDENCIES_MOST: usize = 20_000;
+/// The same of what cannot be repeated: it is looked at before the tool is run.
+const REFUSAL_MOST: usize = 1_000;
 
 /// What is kept of a question that was asked.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -18,6 +24,8 @@ pub struct RememberedAnswer {
     pub answered: u64,
     /// What the tool asked for and was told, up to its end or to where it was let go of.
     pub dependencies: Vec<AnswerDependency>,
+    /// The modulepaths of which it depends on nearly all.
+    pub trees: Vec<IndexedTree>,
     /// What came of it.
     pub outcome: AnswerOutcome,
 }
@@ -51,13 +59,37 @@ impl RememberedAnswer {
         };
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let answered = now.as_secs();
-        let dependencies = without_implied(trace.dependencies);
-        RememberedAnswer { question, answered, dependencies, outcome }
+        let mut dependencies = without_implied(trace.dependencies);
+        let mut trees = Vec::new();
+        let mut outcome = outcome;
+        if matches!(outcome, AnswerOutcome::Answered { .. }) {
+            trees = take_indexed(&mut dependencies);
+            if dependencies.len() > DEPENDENCIES_MOST {
+                outcome = AnswerOutcome::Unrepeatable("it depends on too much".to_owned());
+                trees.clear();
+            }
+        }
+        if matches!(outcome, AnswerOutcome::Unrepeatable(_)) {
+            // The last ones led there.
+            let most = dependencies.len().saturating_sub(REFUSAL_MOST);
+            dependencies.drain(..most);
+        }
+        RememberedAnswer { question, answered, dependencies, trees, outcome }
     }
 
     /// The first dependency that is not as it was.
     pub fn changed(&self) -> Option<&AnswerDependency> {
-        self.dependencies.iter().find(|dependency| !dependency.holds())
+        self.changed_among(|_| true)
+    }
+
+    /// The same, of those that count; of a modulepath, its directory.
+    pub(super) fn changed_among(
+        &self,
+        counts: impl Fn(&AnswerDependency) -> bool,
+    ) -> Option<&AnswerDependency> {
+        let mut dependencies = self.dependencies.iter();
+        let changed = dependencies.find(|dependency| counts(dependency) && !dependency.holds());
+        changed.or_else(|| Some(&self.trees.iter().find(|tree| !tree.holds())?.top))
     }
 
     /// How long ago it was answered.

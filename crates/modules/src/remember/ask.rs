@@ -59,8 +59,7 @@ pub fn state(question: &ModuleQuestion, store: &AnswerStore) -> AnswerState {
     let Some(kept) = answers.into_iter().find(|answer| answer.question == *question) else {
         return AnswerState::NotAsked;
     };
-    let mut files = kept.dependencies.iter().filter(|dependency| !dependency.is_of_process());
-    match files.find(|dependency| !dependency.holds()).cloned() {
+    match kept.changed_among(|dependency| !dependency.is_of_process()).cloned() {
         Some(changed) => AnswerState::Changed(kept, changed),
         None => AnswerState::Holds(kept),
     }

@@ -13,6 +13,7 @@
 //! | `question` | what is asked, and in which surroundings: by what an answer is found |
 //! | `notes` | what the prelude notes |
 //! | `answer` | an answer with its dependencies |
+//! | `trees` | modulepaths that an answer depends on as a whole |
 //! | `store` | where answers are kept |
 //! | `ask` | a question answered, or given to the tool |
 
@@ -22,9 +23,11 @@ mod notes;
 mod question;
 mod store;
 mod tool;
+mod trees;
 
 pub use answer::{AnswerOutcome, RememberedAnswer};
 pub use ask::{AnswerState, AskError, ask, state};
 pub use question::ModuleQuestion;
 pub use store::AnswerStore;
 pub use tool::{AnsweringTool, ToolLanguage};
+pub use trees::IndexedTree;

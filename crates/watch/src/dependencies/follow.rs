@@ -22,7 +22,7 @@ use crate::{memory, signals};
 /// What a command may write and be kept.
 const OUTPUT_MOST: usize = 4 << 20;
 /// What it may depend on.
-const DEPENDENCIES_MOST: usize = 20_000;
+const DEPENDENCIES_MOST: usize = 100_000;
 
 /// How a note begins that says what the next child depends on: the notes before it.
 const CHILD: &[u8] = b"child/";
