@@ -14,7 +14,7 @@ pub(super) fn lmod_hook(shell: Shell) -> &'static str {
 }
 
 /// `$LMOD_CMD` itself stays what it is: others read it, too. Nothing is changed twice: then it is in
-/// the functions no more.
+/// the functions no more. Lmod 8.7 would look up its parent process to learn which shell asks.
 const LMOD_BASH: &str = r#"if [ -n "${LMOD_CMD-}" ]; then
   _becalm_lmod() {
     if [ -x BECALM ]; then BECALM modules answer --tool "$LMOD_CMD" "$@"; else "$LMOD_CMD" "$@"; fi
@@ -24,7 +24,8 @@ const LMOD_BASH: &str = r#"if [ -n "${LMOD_CMD-}" ]; then
   }
   for _becalm_name in module ml $(compgen -A function _module_); do
     _becalm_old=$(declare -f "$_becalm_name")
-    _becalm_new=${_becalm_old//'$LMOD_CMD'/_becalm_lmod}
+    _becalm_new=${_becalm_old//'$LMOD_CMD shell'/_becalm_lmod bash}
+    _becalm_new=${_becalm_new//'$LMOD_CMD'/_becalm_lmod}
     _becalm_new=${_becalm_new//"$LMOD_CMD"/_becalm_lmod}
     _becalm_new=${_becalm_new//'$LMOD_DIR/ml_cmd'/_becalm_ml}
     if [ "$_becalm_new" != "$_becalm_old" ]; then eval "$_becalm_new"; fi
@@ -42,6 +43,7 @@ const LMOD_ZSH: &str = r#"if [[ -n "${LMOD_CMD-}" ]]; then
   _becalm_ml() {
     if [ -x BECALM ]; then BECALM modules answer --tool "$LMOD_DIR/ml_cmd" -- "$@"; else "$LMOD_DIR/ml_cmd" "$@"; fi
   }
+  (( $+functions[module] )) && functions[module]=${functions[module]//\$LMOD_CMD shell/_becalm_lmod zsh}
   (( $+functions[module] )) && functions[module]=${functions[module]//\$LMOD_CMD/_becalm_lmod}
   (( $+functions[ml] )) && functions[ml]=${functions[ml]//\$LMOD_DIR\/ml_cmd/_becalm_ml}
   true
@@ -68,6 +70,7 @@ const LMOD_FISH: &str = r#"if set -q LMOD_CMD
 end
 "#;
 
-/// In csh a variable of the shell hides the one of the environment, which others go on to see.
-const LMOD_CSH: &str = r#"if ( $?LMOD_CMD ) set LMOD_CMD=(BECALM modules answer --tool $LMOD_CMD[$#LMOD_CMD])
+/// In csh a variable of the shell hides the one of the environment, which others go on to see. A
+/// line before has no end of its own: all lines of the hook are one to csh.
+const LMOD_CSH: &str = r#"; if ( $?LMOD_CMD && ! $?_becalm_lmod ) eval 'set LMOD_CMD=(BECALM modules answer --tool $LMOD_CMD); set _becalm_lmod'
 "#;

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use launch::{CannotStart, Command, Ended};
 use watch::dependencies::{
@@ -158,7 +159,9 @@ fn followed(
         File::open(&path).ok()?;
         preludes.push((path, file));
     }
-    let keep = |trace| drop(keep(question, surroundings, store, terminal, trace));
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let began = now.as_secs() as i64;
+    let keep = |trace| drop(keep(question, surroundings, store, (began, terminal), trace));
     let paths: Vec<PathBuf> = preludes.iter().map(|(path, _)| path.clone()).collect();
     let program = FollowedProgram { program: &interpreter, preludes: &paths, refuses };
     follow_this_process(program, keep).ok()?;
@@ -197,7 +200,7 @@ fn keep(
     question: &ModuleQuestion,
     surroundings: &ProcessSurroundings,
     store: &AnswerStore,
-    terminal: AnswerDependency,
+    (began, terminal): (i64, AnswerDependency),
     mut trace: DependencyTrace,
 ) -> io::Result<()> {
     let notes = ToolNotes::of(&trace.notes);
@@ -207,7 +210,7 @@ fn keep(
     if notes.terminal {
         trace.dependencies.push(terminal);
     }
-    trace.dependencies.extend(notes.clock(&trace.dependencies));
+    trace.dependencies.extend(notes.clock(began, &trace.dependencies));
     if notes.working_directory {
         let directory = std::env::current_dir()?.into_os_string().into_vec();
         trace.dependencies.push(AnswerDependency::WorkingDirectory(directory));

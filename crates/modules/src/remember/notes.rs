@@ -17,7 +17,6 @@
 //! Letters, digits and `_` of a name stand for themselves, every other byte is `%XX`.
 
 use std::collections::BTreeSet;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use watch::dependencies::AnswerDependency;
 
@@ -32,9 +31,6 @@ pub(super) struct ToolNotes {
     until: BTreeSet<i64>,
     ages: BTreeSet<i64>,
 }
-
-/// The clock may have gone on by this between a comparison and the end.
-const LONGEST_RUN: i64 = 3600;
 
 impl ToolNotes {
     /// Reads them; one that is not known counts as all of the environment.
@@ -65,13 +61,13 @@ impl ToolNotes {
         Some(())
     }
 
-    /// Between which moments an answer holds that was just given, where that was noted. A file that
-    /// was younger than an age ceases to be; one that was older stays so.
-    pub fn clock(&self, dependencies: &[AnswerDependency]) -> Option<AnswerDependency> {
+    /// Between which moments an answer holds that began to be given at one, in seconds since 1970,
+    /// where that was noted. A file that was younger than an age ceases to be; one that was older
+    /// stays so.
+    pub fn clock(&self, from: i64, dependencies: &[AnswerDependency]) -> Option<AnswerDependency> {
         if self.until.is_empty() && self.ages.is_empty() {
             return None;
         }
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs() as i64;
         let modified = dependencies.iter().filter_map(|dependency| match dependency {
             AnswerDependency::Attributes { told: Ok(file), .. }
             | AnswerDependency::Content { told: file, .. } => Some(file.modified.0),
@@ -80,8 +76,8 @@ impl ToolNotes {
         let grow_old = modified
             .flat_map(|modified| self.ages.iter().map(move |age| modified.saturating_add(*age)));
         let ends = grow_old.chain(self.until.iter().copied());
-        let until = ends.filter(|end| *end > now - LONGEST_RUN).min().unwrap_or(i64::MAX);
-        Some(AnswerDependency::Clock { from: now, until })
+        let until = ends.filter(|end| *end >= from).min().unwrap_or(i64::MAX);
+        Some(AnswerDependency::Clock { from, until })
     }
 }
 
@@ -137,7 +133,7 @@ mod tests {
     fn what_is_compared_with_the_clock_holds_until_the_first_moment_that_changes_it() {
         let clock = |notes: &[&str]| {
             let notes: Vec<Vec<u8>> = notes.iter().map(|note| note.as_bytes().to_vec()).collect();
-            match ToolNotes::of(&notes).clock(&[]) {
+            match ToolNotes::of(&notes).clock(9, &[]) {
                 Some(AnswerDependency::Clock { until, .. }) => Some(until),
                 _ => None,
             }

@@ -359,7 +359,7 @@ impl<'a> FollowedCommand<'a> {
     fn failed_open(&mut self, path: CString, error: i32) -> Result<(), LeftBecause> {
         let now = FileAttributes::of(&path, true);
         if let Ok(told) = now {
-            self.check_settled(&path, &told)?;
+            self.check_settled(&path, &path, &told)?;
             self.add(AnswerDependency::Content { path, told });
             return Ok(());
         }
@@ -381,18 +381,23 @@ impl<'a> FollowedCommand<'a> {
         if self.asks_for_user && is_of_name_service(&path) {
             return Ok(());
         }
-        self.check_settled(opened, &told)?;
+        self.check_settled(opened, &path, &told)?;
         self.add(AnswerDependency::Content { path, told });
         Ok(())
     }
 
     /// Whether a file's times tell of every change that is still to come.
-    fn check_settled(&self, path: &CStr, told: &FileAttributes) -> Result<(), LeftBecause> {
+    fn check_settled(
+        &self,
+        path: &CStr,
+        name: &CStr,
+        told: &FileAttributes,
+    ) -> Result<(), LeftBecause> {
         let margin = super::settled::margin(path)
             .ok_or_else(|| unrepeatable(&format!("{} has no times to rely on", shown(path))))?;
         match told.changed.0 < self.began - margin {
             true => Ok(()),
-            false => Err(disturbed("a file that it reads has just changed")),
+            false => Err(disturbed(&format!("{} has just changed", shown(name)))),
         }
     }
 

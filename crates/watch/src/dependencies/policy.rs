@@ -151,6 +151,7 @@ impl EnteredCall<'_> {
             "fork" | "vfork" | "clone" | "clone3" if self.child == NotedChild::Announced => {
                 Ok(Question::Child)
             }
+            "pipe" | "pipe2" => Err(unrepeatable("it makes a pipe to another process")),
             "wait4" | "waitid" if self.child == NotedChild::Started => Ok(Question::Nothing),
             "fork" | "vfork" | "clone" | "clone3" => {
                 Err(unrepeatable("it starts another process or thread"))
