@@ -77,7 +77,7 @@ fn a_change_anywhere_in_the_tree_is_seen() {
         }),
         ("unreadable", |scene| {
             let path = scene.modulepath.join("name020/1");
-            fs::set_permissions(path, fs::Permissions::from_mode(0)).unwrap();
+            fs::set_permissions(path, fs::Permissions::from_mode(0o000)).unwrap();
         }),
         ("what a link leads to", |scene| {
             let link = scene.modulepath.join("name000/link");
