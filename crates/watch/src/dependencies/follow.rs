@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 use std::ffi::{CStr, CString};
-use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -10,14 +9,16 @@ use launch::Ended;
 use rustix::io::Errno;
 
 use super::asked::TERMINAL_MOST;
+use super::filled;
 use super::policy::{EnteredCall, NotedChild, PendingQuestion, unrepeatable};
 use super::{
     AnswerDependency, DependencyTrace, FileAttributes, FollowedProgram, LeftBecause, WrittenTo,
 };
+use crate::bind::CpuBinder;
 use crate::ptrace::{CallSource, PtraceStop, Resume, StopChange, StoppedThread, Waited, wait};
 use crate::reader::{CallReader, StoppedCall};
 use crate::shape::{CallShapes, Extent};
-use crate::{memory, signals};
+use crate::signals;
 
 /// What a command may write and be kept.
 const OUTPUT_MOST: usize = 4 << 20;
@@ -36,6 +37,8 @@ pub(super) struct FollowedCommand<'a> {
     trace: DependencyTrace,
     written: usize,
     child: NotedChild,
+    /// Most of what a stop costs is waking the other side on another processor.
+    binder: CpuBinder,
     /// The working directory that it began in, once it has gone to another.
     home: Option<Vec<u8>>,
     /// Whether the next getcwd(2) decides nothing.
@@ -66,6 +69,7 @@ impl<'a> FollowedCommand<'a> {
             trace,
             written: 0,
             child: NotedChild::None,
+            binder: CpuBinder::new(true),
             home: None,
             directory_is_free: false,
             asks_for_user: true,
@@ -85,6 +89,11 @@ impl<'a> FollowedCommand<'a> {
             };
             match self.stopped(&thread, stop, &mut pending) {
                 Ok(Some(signal)) => {
+                    match self.child {
+                        NotedChild::None => self.binder.alone(self.pid),
+                        // Nobody would give a child its processors back.
+                        _ => self.binder.stop(),
+                    }
                     if thread.resume(Resume::ToCall, signal).is_err() {
                         return;
                     }
@@ -96,6 +105,7 @@ impl<'a> FollowedCommand<'a> {
                 }
             }
         };
+        self.binder.stop();
         // What cannot be repeated must not wait for what is written down of it.
         let ends = self.trace.end.is_ok();
         if ends {
@@ -234,7 +244,7 @@ impl<'a> FollowedCommand<'a> {
             Question::Attributes { path, follow, at, is_statx } => {
                 let told = match failed {
                     true => Err(error),
-                    false => Ok(self.attributes(at, is_statx)?),
+                    false => Ok(filled::attributes(self.pid, at, is_statx)?),
                 };
                 self.add(AnswerDependency::Attributes { path, follow, told });
             }
@@ -244,7 +254,7 @@ impl<'a> FollowedCommand<'a> {
             Question::Link { path, at, room } => {
                 let told = match failed {
                     true => Err(error),
-                    false => Ok(self.bytes(at, value as usize)?),
+                    false => Ok(filled::bytes(self.pid, at, value as usize)?),
                 };
                 let link = AnswerDependency::Link { path, told };
                 // There may have been no room for more.
@@ -279,7 +289,7 @@ impl<'a> FollowedCommand<'a> {
                 debug_assert!(length <= TERMINAL_MOST);
                 let told = match failed {
                     true => Err(error),
-                    false => Ok(self.bytes(at, length)?),
+                    false => Ok(filled::bytes(self.pid, at, length)?),
                 };
                 self.add(AnswerDependency::Terminal { fd, request, told });
             }
@@ -316,7 +326,7 @@ impl<'a> FollowedCommand<'a> {
         let mut left = written;
         for (at, length) in parts {
             let length = left.min(*length);
-            let bytes = self.bytes(*at, length as usize)?;
+            let bytes = filled::bytes(self.pid, *at, length as usize)?;
             match self.trace.output.last_mut() {
                 Some((last, text)) if *last == to => text.extend(bytes),
                 _ => self.trace.output.push((to, bytes)),
@@ -324,34 +334,6 @@ impl<'a> FollowedCommand<'a> {
             left -= length;
         }
         Ok(())
-    }
-
-    fn attributes(&self, at: u64, is_statx: bool) -> Result<FileAttributes, LeftBecause> {
-        if is_statx {
-            let raw: libc::statx = self.value(at)?;
-            return Ok(FileAttributes::of_raw_statx(&raw));
-        }
-        let raw: libc::stat = self.value(at)?;
-        Ok(FileAttributes::of_raw(&raw))
-    }
-
-    /// A structure of the process's memory that the kernel has filled.
-    fn value<T: KernelFilled>(&self, at: u64) -> Result<T, LeftBecause> {
-        let bytes = self.bytes(at, size_of::<T>())?;
-        let mut value = MaybeUninit::<T>::uninit();
-        // SAFETY: there are as many bytes as the structure has; it is plain numbers.
-        unsafe {
-            std::ptr::copy_nonoverlapping(bytes.as_ptr(), value.as_mut_ptr().cast(), bytes.len());
-            Ok(value.assume_init())
-        }
-    }
-
-    fn bytes(&self, at: u64, length: usize) -> Result<Vec<u8>, LeftBecause> {
-        let mut bytes = vec![0; length];
-        match memory::read(self.pid, at, &mut bytes) {
-            Ok(got) if got == length => Ok(bytes),
-            _ => Err(disturbed("its memory could not be read")),
-        }
     }
 
     /// A file that is there could not be opened: its attributes say why, as long as they are the
@@ -418,11 +400,6 @@ impl<'a> FollowedCommand<'a> {
     }
 }
 
-/// A structure of plain numbers that the kernel fills.
-trait KernelFilled {}
-impl KernelFilled for libc::stat {}
-impl KernelFilled for libc::statx {}
-
 /// What daemons of name services share with their clients, and write all the time: sssd's, nscd's.
 fn is_of_name_service(path: &CStr) -> bool {
     let path = path.to_bytes();
@@ -431,7 +408,7 @@ fn is_of_name_service(path: &CStr) -> bool {
         .any(|directory| path.starts_with(directory))
 }
 
-fn disturbed(why: &str) -> LeftBecause {
+pub(super) fn disturbed(why: &str) -> LeftBecause {
     LeftBecause::Disturbed(why.to_owned())
 }
 

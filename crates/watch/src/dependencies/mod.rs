@@ -8,6 +8,7 @@
 
 mod asked;
 mod attributes;
+mod filled;
 mod follow;
 mod policy;
 mod settled;
