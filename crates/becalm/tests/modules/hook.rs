@@ -94,7 +94,8 @@ impl Shell {
         let output = strace.arg(format!("source {}", script.display())).output().unwrap();
         let log = fs::read_to_string(log).unwrap();
         let is_tcl = log.lines().any(|line| {
-            line.contains("modulecmd.tcl\", \"")
+            line.contains("tclsh")
+                && line.contains("modulecmd.tcl\", \"")
                 && line.contains("\"avail\"")
                 && line.ends_with("= 0")
         });

@@ -72,7 +72,11 @@ impl Shell {
         let interpreter = definition[..end].rfind("tclsh")?;
         let before = definition[..interpreter].rfind([' ', '\t', '\n', '(', '`', '}', '"'])? + 1;
         let script = interpreter + definition[interpreter..end].find(' ')? + 1;
-        let quoted = self.quoted(becalm);
+        let quoted = match self {
+            // Modules' function has fish evaluate it once more.
+            Shell::Fish => self.quoted(&self.quoted(becalm)),
+            _ => self.quoted(becalm),
+        };
         let [before, script] = [&definition[..before], &definition[script..]];
         let code = format!("{before}{quoted} modules answer --tool {script}");
         Some(code.replacen("_module_raw", "_becalm_module_answer", 1))
@@ -87,9 +91,9 @@ const BASH: &str = r#"case "$(declare -f _module_raw)" in
     _module_raw() {
       if [ -x BECALM ]; then _becalm_module_answer "$@"; else _becalm_module_raw "$@"; fi
     }
-    if [ -n "$(declare -Fx module)" ]; then
-      export -f _module_raw _becalm_module_raw _becalm_module_answer
-    fi
+    case "$(declare -F)" in
+      *'declare -fx module'*) export -f _module_raw _becalm_module_raw _becalm_module_answer ;;
+    esac
     ;;
 esac
 "#;

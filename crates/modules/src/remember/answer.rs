@@ -1,5 +1,6 @@
 //! An answer with all that it depended on.
 
+use std::collections::HashMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use launch::Ended;
@@ -50,7 +51,8 @@ impl RememberedAnswer {
         };
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let answered = now.as_secs();
-        RememberedAnswer { question, answered, dependencies: trace.dependencies, outcome }
+        let dependencies = without_implied(trace.dependencies);
+        RememberedAnswer { question, answered, dependencies, outcome }
     }
 
     /// The first dependency that is not as it was.
@@ -63,4 +65,26 @@ impl RememberedAnswer {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         now.saturating_sub(Duration::from_secs(self.answered))
     }
+}
+
+/// Without what need not be asked: who may read a file that has the same attributes for the same user,
+/// and attributes that are those of a content.
+fn without_implied(mut dependencies: Vec<AnswerDependency>) -> Vec<AnswerDependency> {
+    let mut known = HashMap::new();
+    for dependency in &dependencies {
+        if let AnswerDependency::Content { path, told } = dependency {
+            known.insert(path.clone(), *told);
+        }
+    }
+    dependencies.retain(|dependency| match dependency {
+        AnswerDependency::Attributes { path, follow: true, told: Ok(told) } => {
+            known.get(path) != Some(told)
+        }
+        AnswerDependency::Access { path, mode, effective: false, told: 0 } => {
+            // To write or to execute depends on how the filesystem is mounted, too.
+            !known.contains_key(path) || mode & !(libc::R_OK as u32) != 0
+        }
+        _ => true,
+    });
+    dependencies
 }
