@@ -59,9 +59,8 @@ pub fn state(question: &ModuleQuestion, store: &AnswerStore) -> AnswerState {
     let answers = store.answers().unwrap_or_default();
     let asked = answers.into_iter().filter(|answer| answer.question == *question);
     // Of two within a second, what was disturbed came first.
-    let is_whole = |answer: &RememberedAnswer| {
-        !matches!(answer.outcome, AnswerOutcome::Disturbed(_))
-    };
+    let is_whole =
+        |answer: &RememberedAnswer| !matches!(answer.outcome, AnswerOutcome::Disturbed(_));
     let Some(kept) = asked.max_by_key(|answer| (answer.answered, is_whole(answer))) else {
         return AnswerState::NotAsked;
     };
