@@ -57,7 +57,11 @@ pub enum AnswerState {
 /// What is known of a question, as it was last asked, wherever its answer went to.
 pub fn state(question: &ModuleQuestion, store: &AnswerStore) -> AnswerState {
     let answers = store.answers().unwrap_or_default();
-    let Some(kept) = answers.into_iter().find(|answer| answer.question == *question) else {
+    let asked = answers.into_iter().filter(|answer| answer.question == *question);
+    // Of two within a second, what was disturbed came first.
+    let is_whole =
+        |answer: &RememberedAnswer| !matches!(answer.outcome, AnswerOutcome::Disturbed(_));
+    let Some(kept) = asked.max_by_key(|answer| (answer.answered, is_whole(answer))) else {
         return AnswerState::NotAsked;
     };
     match kept.changed_among(|dependency| !dependency.is_of_process()).cloned() {
