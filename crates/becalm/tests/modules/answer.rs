@@ -346,9 +346,9 @@ fn what_is_remembered_is_listed_and_can_be_forgotten() {
         output.stdout
     };
     let answer = testkit::answer::parse(listed(&["remembered", "--json"]));
-    let questions = answer["questions"].as_array().unwrap();
+    let commands = answer["commands"].as_array().unwrap();
     let refused = |word: &str| {
-        let of = questions.iter().find(|question| question["words"][2] == word).unwrap();
+        let of = commands.iter().find(|command| command["words"][2] == word).unwrap();
         of["refused"].as_str().map(str::to_owned)
     };
     assert_eq!((refused("gcc"), refused("clock")), (None, Some("it reads the clock".into())));

@@ -14,13 +14,13 @@ use watch::dependencies::AnswerDependency;
 pub struct ModulesRemembered {
     /// `becalm.modules.remembered/1`.
     schema: &'static str,
-    /// One for each question in its surroundings, the newest first.
-    questions: Vec<RememberedQuestion>,
+    /// One for each command in its surroundings, the newest first.
+    commands: Vec<RememberedCommand>,
 }
 
-/// What is kept of one question.
+/// What is kept of one command.
 #[derive(Debug, Serialize, JsonSchema)]
-struct RememberedQuestion {
+struct RememberedCommand {
     /// The tool's script.
     tool: String,
     /// The shell, and the words after `module`.
@@ -38,22 +38,22 @@ struct RememberedQuestion {
 impl ModulesRemembered {
     /// Of these answers, in the same order. Each is looked after.
     pub fn of(answers: &[RememberedAnswer]) -> ModulesRemembered {
-        let questions = answers.iter().map(question).collect();
-        ModulesRemembered { schema: "becalm.modules.remembered/1", questions }
+        let commands = answers.iter().map(command).collect();
+        ModulesRemembered { schema: "becalm.modules.remembered/1", commands }
     }
 
     /// The answer as a person reads it.
     pub fn render(&self) -> String {
-        if self.questions.is_empty() {
+        if self.commands.is_empty() {
             return "nothing is remembered\n".to_owned();
         }
-        self.questions.iter().map(RememberedQuestion::render).collect()
+        self.commands.iter().map(RememberedCommand::render).collect()
     }
 }
 
-fn question(answer: &RememberedAnswer) -> RememberedQuestion {
+fn command(answer: &RememberedAnswer) -> RememberedCommand {
     let text = |bytes: &[u8]| shown(bytes).to_string();
-    RememberedQuestion {
+    RememberedCommand {
         tool: text(answer.question.script.as_os_str().as_bytes()),
         words: answer.question.words.iter().map(|word| text(word.as_bytes())).collect(),
         asked_unix: answer.answered,
@@ -66,7 +66,7 @@ fn question(answer: &RememberedAnswer) -> RememberedQuestion {
     }
 }
 
-impl RememberedQuestion {
+impl RememberedCommand {
     fn render(&self) -> String {
         let words: Vec<String> = self.words.iter().map(term::quoted).collect();
         let state = match (&self.refused, &self.changed) {
