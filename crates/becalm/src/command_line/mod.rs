@@ -114,8 +114,13 @@ mod tests {
 
     /// What they print is other programs' to read: Modules' own answer, a shell's script, a page of
     /// man; or a screen for a person, whose numbers are those of `report --json` and `check --json`.
-    const HAVE_NO_JSON: [&str; 4] =
-        ["becalm browse", "becalm modules avail", "becalm completions", "becalm man"];
+    const HAVE_NO_JSON: [&str; 5] = [
+        "becalm browse",
+        "becalm modules answer",
+        "becalm modules avail",
+        "becalm completions",
+        "becalm man",
+    ];
 
     #[test]
     fn the_help_of_every_verb_ends_with_an_example_of_it_and_leaves_offer_json() {
