@@ -149,3 +149,40 @@ fn what_changed_a_moment_ago_is_not_relied_on() {
         }
     }
 }
+
+/// Images as they are made to be reproduced: whatever is in them, they have the same times.
+#[test]
+fn another_image_with_the_same_times_is_never_answered_from_memory() {
+    if !testkit::user::is_root() {
+        return;
+    }
+    for modules in &all() {
+        let scene = Modulepath::new();
+        let image = |version: &str| {
+            scene.file("gcc/12", &format!("#%Module\nsetenv GCC {version}\n"));
+            let image = scene.at(version);
+            let mut make = std::process::Command::new("mksquashfs");
+            make.arg(&scene.modulepath).arg(&image).args(["-all-time", "0", "-mkfs-time", "0"]);
+            let made =
+                make.args(["-all-root", "-noappend", "-quiet", "-no-progress"]).output().unwrap();
+            assert!(made.status.success(), "{made:?}");
+            image
+        };
+        let (one, two) = (image("one"), image("two"));
+        let asks = |image: &Path| {
+            let script = "mount -o loop \"$1\" \"$MODULEPATH\"; for i in 1 2; do \"$0\" modules answer bash load gcc/12; \
+                          done; \"$0\" modules index; \"$MODULES_CMD\" bash load gcc/12; umount \"$MODULEPATH\"";
+            let mut there = scene.command("unshare", modules);
+            there.args(["--mount", "sh", "-c", script, crate::BECALM]).arg(image);
+            String::from_utf8(
+                there.env("XDG_STATE_HOME", scene.at("state")).output().unwrap().stdout,
+            )
+            .unwrap()
+        };
+        for (image, version) in [(&one, "one"), (&two, "two"), (&one, "one")] {
+            let said = asks(image);
+            assert_eq!(said.matches(&format!("GCC={version}")).count(), 3, "{said}");
+            assert!(said.contains("left to Modules"), "{said}");
+        }
+    }
+}

@@ -161,3 +161,13 @@ fn without_becalm_lmod_is_asked_as_before() {
         assert_eq!(counted(&scene, shell, false, &hooked), real, "{}", shell.program);
     }
 }
+
+#[test]
+fn a_shell_below_inherits_the_hook_where_it_inherits_module() {
+    for lmod in LMODS {
+        let scene = LmodScene::new(lmod);
+        let lines = ["bash --norc -c 'module load gcc; echo $? $GCC; ml -t list'"];
+        let bash = &SHELLS[0];
+        assert_eq!(run(&scene, bash, true, &lines), run(&scene, bash, false, &lines));
+    }
+}

@@ -1,10 +1,12 @@
 //! How many system calls the real command makes.
 
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
 
 use launch::{Command, Ended, Stage};
+use recording::Kind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -47,7 +49,7 @@ pub fn measure(
     let argv = site.argv("bash", ask.words());
     let command = Command { argv };
     let stage = stage(modulepaths, user.is_some(), timeout);
-    let act = || run(&command, modulepaths);
+    let act = || run(&command, modulepaths, &site.command);
     match user {
         Some(user) => user.play(&stage, act).map_err(|error| error.to_string())?,
         None => stage.play(act).map_err(|error| error.to_string())?.result,
@@ -69,8 +71,13 @@ fn stage(modulepaths: &[&Path], as_another: bool, timeout: Timeout) -> Stage {
     stage
 }
 
-fn run(command: &Command, modulepaths: &[&Path]) -> Result<Measured, String> {
+fn run(command: &Command, modulepaths: &[&Path], script: &Path) -> Result<Measured, String> {
     let (recording, ended) = recorded(command)?;
+    let is_script = |path| recording.path(path) == script.as_os_str().as_bytes();
+    let mut opened = recording.events.iter().filter(|event| event.call.kind() == Kind::Open);
+    if !opened.any(|event| event.path.is_some_and(is_script) && !event.outcome.failed()) {
+        return Err(format!("{} could not be read: it was not run", script.display()));
+    }
     let calls = TreeCalls::of(&recording, modulepaths);
     let everywhere = recording.events.len() as u64;
     let mut times = [0.0; 3];

@@ -30,8 +30,8 @@ const LMOD_BASH: &str = r#"if [ -n "${LMOD_CMD-}" ]; then
     _becalm_new=${_becalm_new//'$LMOD_DIR/ml_cmd'/_becalm_ml}
     if [ "$_becalm_new" != "$_becalm_old" ]; then eval "$_becalm_new"; fi
   done
-  if [ -n "$(declare -Fx module)" ]; then export -f module _becalm_lmod; fi
-  if [ -n "$(declare -Fx ml)" ]; then export -f ml _becalm_ml; fi
+  case "$(declare -F)" in *'declare -fx module'*) export -f module _becalm_lmod ;; esac
+  case "$(declare -F)" in *'declare -fx ml'*) export -f ml _becalm_ml ;; esac
   unset _becalm_name _becalm_old _becalm_new
 fi
 "#;

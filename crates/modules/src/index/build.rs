@@ -4,6 +4,8 @@ use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use watch::dependencies::has_times_of_an_image;
+
 use super::names::{
     FileName, IndexDirectory, IndexNames, Limited, PathState, RcDefinition, RcFile,
 };
@@ -51,7 +53,8 @@ pub enum NotIndexable {
         /// The file or directory.
         path: PathBuf,
     },
-    /// A FIFO or a device, which `avail` opens, or a loop of links, which it follows.
+    /// A FIFO or a device, which `avail` opens, a loop of links, which it follows, or a filesystem that
+    /// does not tell of changes.
     #[error("{}: {what}", path.display())]
     Trap {
         /// The file or directory.
@@ -185,6 +188,10 @@ impl<'a> Collector<'a> {
         {
             return Err(NotIndexable::NotListed { path: path() });
         }
+        if let Some(path) = first_on_an_image(tree) {
+            let what = "on an image or an overlay, whose times need not tell of a change";
+            return Err(NotIndexable::Trap { path, what });
+        }
         if tree.is_cut {
             return Err(NotIndexable::TooMany { path: path() });
         }
@@ -276,6 +283,16 @@ impl<'a> Collector<'a> {
         }
         Ok(())
     }
+}
+
+/// The first directory or file of each filesystem that has the times of its image, if there is one.
+fn first_on_an_image(tree: &ModulepathTree) -> Option<PathBuf> {
+    let mut devices = HashSet::new();
+    let mut entries = std::iter::once(&tree.top).chain(&tree.entries);
+    let mut is_new =
+        |entry: &&TreeEntry| entry.stamp.is_some_and(|stamp| devices.insert(stamp.device));
+    let is_image = |entry: &&TreeEntry| is_new(entry) && has_times_of_an_image(&tree.path(entry));
+    entries.find(is_image).map(|entry| tree.path(entry))
 }
 
 /// A `.modulecache` is what Modules looks at instead of the tree: it has to say the same.

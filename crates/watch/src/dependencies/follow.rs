@@ -375,8 +375,8 @@ impl<'a> FollowedCommand<'a> {
         name: &CStr,
         told: &FileAttributes,
     ) -> Result<(), LeftBecause> {
-        let margin = super::settled::margin(path)
-            .ok_or_else(|| unrepeatable(&format!("{} has no times to rely on", shown(path))))?;
+        let margin = super::settled::margin(path, told.device)
+            .ok_or_else(|| unrepeatable(&format!("{} has no times to rely on", shown(name))))?;
         match told.changed.0 < self.began - margin {
             true => Ok(()),
             false => Err(disturbed(&format!("{} has just changed", shown(name)))),
