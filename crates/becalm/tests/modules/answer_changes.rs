@@ -181,7 +181,9 @@ fn another_image_with_the_same_times_is_never_answered_from_memory() {
         };
         for (image, version) in [(&one, "one"), (&two, "two"), (&one, "one")] {
             let said = asks(image);
-            assert_eq!(said.matches(&format!("GCC={version}")).count(), 3, "{said}");
+            // 5.2 quotes it.
+            let set = said.replace('\'', "");
+            assert_eq!(set.matches(&format!("GCC={version};")).count(), 3, "{said}");
             assert!(said.contains("left to Modules"), "{said}");
         }
     }
