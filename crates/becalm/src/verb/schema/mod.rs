@@ -47,9 +47,11 @@ pub fn run(args: &SchemaArgs) -> Result<u8, Failure> {
 
 /// The schema of what is written under these words.
 fn of(words: &str) -> Option<&'static AnswerSchema> {
-    // Its subcommands answer alike.
     let words = match words.rsplit_once(' ') {
+        // Its subcommands answer alike.
         Some((verb @ "modules cache", _)) => verb,
+        // It says what it has made, as that does.
+        _ if words == "modules watch" => "modules index",
         _ => words,
     };
     ANSWERS.iter().find(|answer| answer.verb == words)
