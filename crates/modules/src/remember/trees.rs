@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use watch::dependencies::{AnswerDependency, FileAttributes};
+use watch::dependencies::{AnswerDependency, StatAttributes};
 
 use crate::index::{IndexNames, IndexStore, PathState, TrustedIndex};
 use crate::site::{Environment, modulepath};
@@ -111,7 +111,7 @@ impl<'a> IndexedNames<'a> {
         }
     }
 
-    fn are_as_told(&self, name: &str, told: &FileAttributes) -> bool {
+    fn are_as_told(&self, name: &str, told: &StatAttributes) -> bool {
         let nanos = |(seconds, nanos): (i64, u32)| {
             seconds.saturating_mul(1_000_000_000).saturating_add(nanos.into())
         };

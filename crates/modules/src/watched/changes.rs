@@ -31,7 +31,7 @@ const CHANGE: WatchFlags = WatchFlags::ATTRIB
 
 /// Why a tree cannot be watched.
 #[derive(Debug, thiserror::Error)]
-pub enum WatchError {
+pub enum TreeWatchError {
     /// It is no directory that can be listed.
     #[error("{}: no directory that may be listed", path.display())]
     NotListed {
@@ -92,13 +92,13 @@ impl TreeChanges {
     /// Files are watched as well as directories: the kernel tells a directory only of what is done to
     /// its files by its own names, and a file may have others. What is behind a link, or may not be
     /// read, is no part of an index, and not watched.
-    pub fn of(tree: &ModulepathTree) -> Result<TreeChanges, WatchError> {
+    pub fn of(tree: &ModulepathTree) -> Result<TreeChanges, TreeWatchError> {
         let path = || tree.root.clone();
         if !tree.is_listed() || tree.is_cut {
-            return Err(WatchError::NotListed { path: path() });
+            return Err(TreeWatchError::NotListed { path: path() });
         }
         let failed = |operation, path: PathBuf| {
-            move |error: io::Error| WatchError::System { path, operation, error }
+            move |error: io::Error| TreeWatchError::System { path, operation, error }
         };
         let mounts = File::open("/proc/self/mountinfo");
         let mounts = mounts.map_err(failed("read /proc/self/mountinfo", path()))?;
@@ -110,7 +110,7 @@ impl TreeChanges {
         for entry in std::iter::once(&tree.top).chain(watched) {
             let at = tree.path(entry);
             if entry.stamp.is_some_and(|stamp| devices.insert(stamp.device)) && !is_local(&at) {
-                return Err(WatchError::NotLocal { path: at });
+                return Err(TreeWatchError::NotLocal { path: at });
             }
             // A modulepath may be a link; what is in it, is none.
             let flags = match entry.name.as_os_str().is_empty() {
@@ -125,7 +125,7 @@ impl TreeChanges {
                 Err(Errno::ACCESS | Errno::NOENT | Errno::NOTDIR) => {}
                 Err(Errno::NOSPC) => {
                     let watches = tree.entries.len() + 1;
-                    return Err(WatchError::TooMany { path: path(), watches });
+                    return Err(TreeWatchError::TooMany { path: path(), watches });
                 }
                 Err(why) => return Err(failed("watch", at)(why.into())),
             }

@@ -20,7 +20,7 @@ mod changes;
 mod serve;
 
 pub use ask::is_watched_as;
-pub use changes::WatchError;
+pub use changes::TreeWatchError;
 pub use serve::TreeWatcher;
 
 use rustix::fs::Stat;

@@ -13,7 +13,7 @@ use rustix::net::{
     AddressFamily, SendFlags, SocketFlags, SocketType, accept_with, bind, listen, send, socket_with,
 };
 
-use super::changes::{TreeChanges, WatchError};
+use super::changes::{TreeChanges, TreeWatchError};
 use super::{MAGIC, WatchedState, address, mount_namespace};
 use crate::index::{IndexStore, PathState};
 use crate::tree::{WalkLimits, walk};
@@ -70,8 +70,8 @@ impl TreeWatcher {
     /// if there is an index.
     ///
     /// # Errors
-    /// [`WatchError`]; then nothing is answered for it, and [`TreeWatcher::wait`] does not name it.
-    pub fn watch(&self, tree: usize, renew: impl Fn()) -> Result<(), WatchError> {
+    /// [`TreeWatchError`]; then nothing is answered for it, and [`TreeWatcher::wait`] does not name it.
+    pub fn watch(&self, tree: usize, renew: impl Fn()) -> Result<(), TreeWatchError> {
         for _ in 0..WALKS {
             if self.watch_once(tree, &renew)? {
                 break;
@@ -82,14 +82,14 @@ impl TreeWatcher {
 
     /// The same; whether all that the index has is watched, if there is one. It is not where a
     /// directory was made after the tree was walked, and before its own was watched.
-    fn watch_once(&self, tree: usize, renew: impl Fn()) -> Result<bool, WatchError> {
+    fn watch_once(&self, tree: usize, renew: impl Fn()) -> Result<bool, TreeWatchError> {
         let root = lock(&self.trees)[tree].root.clone();
         // Watched before it is looked at: nothing is missed in between.
         let walked = walk(&root, WalkLimits { cookies: false, ..WalkLimits::default() });
         let changes = TreeChanges::of(&walked)?;
         renew();
         let failed = |operation, path: PathBuf| {
-            move |error: Errno| WatchError::System { path, operation, error: error.into() }
+            move |error: Errno| TreeWatchError::System { path, operation, error: error.into() }
         };
         let top = rustix::fs::stat(&root).map_err(failed("look at it", root.clone()))?;
         let identity = (top.st_dev, top.st_ino);
@@ -208,12 +208,12 @@ impl WatchedTree {
     }
 }
 
-fn listener(top: &rustix::fs::Stat, root: &Path) -> Result<OwnedFd, WatchError> {
+fn listener(top: &rustix::fs::Stat, root: &Path) -> Result<OwnedFd, TreeWatchError> {
     let failed = |error: Errno| match error {
-        Errno::ADDRINUSE => WatchError::Taken { path: root.to_owned() },
+        Errno::ADDRINUSE => TreeWatchError::Taken { path: root.to_owned() },
         error => {
             let operation = "answer for it";
-            WatchError::System { path: root.to_owned(), operation, error: error.into() }
+            TreeWatchError::System { path: root.to_owned(), operation, error: error.into() }
         }
     };
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;

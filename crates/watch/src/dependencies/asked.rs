@@ -9,7 +9,7 @@ use rustix::fs::{Access, AtFlags, CWD};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use super::FileAttributes;
+use super::StatAttributes;
 
 /// An error's number stands for it.
 type Told<T> = Result<T, i32>;
@@ -24,14 +24,14 @@ pub enum AnswerDependency {
         /// Whether a link is followed.
         follow: bool,
         /// The attributes, or an error.
-        told: Told<FileAttributes>,
+        told: Told<StatAttributes>,
     },
     /// The content of a file, or the names in a directory, which its attributes stand for.
     Content {
         /// The path.
         path: CString,
         /// The attributes when it was opened.
-        told: FileAttributes,
+        told: StatAttributes,
     },
     /// access(2).
     Access {
@@ -114,9 +114,9 @@ impl AnswerDependency {
     pub fn holds(&self) -> bool {
         match self {
             AnswerDependency::Attributes { path, follow, told } => {
-                FileAttributes::of(path, *follow).map_err(Errno::raw_os_error) == *told
+                StatAttributes::of(path, *follow).map_err(Errno::raw_os_error) == *told
             }
-            AnswerDependency::Content { path, told } => FileAttributes::of(path, true) == Ok(*told),
+            AnswerDependency::Content { path, told } => StatAttributes::of(path, true) == Ok(*told),
             AnswerDependency::Access { path, mode, effective, told } => {
                 let flags = if *effective { AtFlags::EACCESS } else { AtFlags::empty() };
                 let mode = Access::from_bits_retain(*mode);

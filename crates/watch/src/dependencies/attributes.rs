@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// What stat(2) says of a file, but for when it was last read. Whatever changes its content,
 /// permissions or name list changes `changed`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct FileAttributes {
+pub struct StatAttributes {
     /// The device that it is on, as makedev(3) makes it.
     pub device: u64,
     /// Its number there.
@@ -35,7 +35,7 @@ pub struct FileAttributes {
 /// rustix's structure and libc's are the same one of the kernel.
 macro_rules! from_statx {
     ($asked:ident) => {
-        FileAttributes {
+        StatAttributes {
             device: rustix::fs::makedev($asked.stx_dev_major, $asked.stx_dev_minor),
             inode: $asked.stx_ino,
             mode: $asked.stx_mode.into(),
@@ -50,13 +50,13 @@ macro_rules! from_statx {
     };
 }
 
-impl FileAttributes {
+impl StatAttributes {
     /// Asks for those of what a path leads to, or of a link itself. A network filesystem asks its
     /// server.
     ///
     /// # Errors
     /// Those of statx(2).
-    pub fn of(path: &CStr, follow: bool) -> Result<FileAttributes, Errno> {
+    pub fn of(path: &CStr, follow: bool) -> Result<StatAttributes, Errno> {
         let link = if follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
         let flags = link | AtFlags::STATX_FORCE_SYNC | AtFlags::NO_AUTOMOUNT;
         let asked = rustix::fs::statx(CWD, path, flags, StatxFlags::BASIC_STATS)?;
@@ -64,15 +64,15 @@ impl FileAttributes {
     }
 
     /// From a `struct statx` as a process was given it.
-    pub(super) fn of_raw_statx(asked: &libc::statx) -> FileAttributes {
+    pub(super) fn of_raw_statx(asked: &libc::statx) -> StatAttributes {
         from_statx!(asked)
     }
 
     /// From the kernel's `struct stat` as a process was given it.
     // Not on every processor is it of the same width.
     #[allow(clippy::useless_conversion)]
-    pub(super) fn of_raw(stat: &libc::stat) -> FileAttributes {
-        FileAttributes {
+    pub(super) fn of_raw(stat: &libc::stat) -> StatAttributes {
+        StatAttributes {
             device: stat.st_dev,
             inode: stat.st_ino,
             mode: stat.st_mode,

@@ -3,17 +3,17 @@
 use std::mem::MaybeUninit;
 
 use super::follow::disturbed;
-use super::{FileAttributes, LeftBecause};
+use super::{LeftBecause, StatAttributes};
 use crate::memory;
 
 /// What stat(2) or statx(2) has filled in at an address.
-pub(super) fn attributes(pid: i32, at: u64, is_statx: bool) -> Result<FileAttributes, LeftBecause> {
+pub(super) fn attributes(pid: i32, at: u64, is_statx: bool) -> Result<StatAttributes, LeftBecause> {
     if is_statx {
         let raw: libc::statx = value(pid, at)?;
-        return Ok(FileAttributes::of_raw_statx(&raw));
+        return Ok(StatAttributes::of_raw_statx(&raw));
     }
     let raw: libc::stat = value(pid, at)?;
-    Ok(FileAttributes::of_raw(&raw))
+    Ok(StatAttributes::of_raw(&raw))
 }
 
 /// So many bytes.

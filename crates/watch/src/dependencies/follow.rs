@@ -12,7 +12,7 @@ use super::asked::TERMINAL_MOST;
 use super::filled;
 use super::policy::{EnteredCall, NotedChild, PendingQuestion, unrepeatable};
 use super::{
-    AnswerDependency, DependencyTrace, FileAttributes, FollowedProgram, LeftBecause, WrittenTo,
+    AnswerDependency, DependencyTrace, FollowedProgram, LeftBecause, StatAttributes, WrittenTo,
 };
 use crate::bind::CpuBinder;
 use crate::ptrace::{CallSource, PtraceStop, Resume, StopChange, StoppedThread, Waited, wait};
@@ -295,7 +295,7 @@ impl<'a> FollowedCommand<'a> {
             }
             Question::Descriptor(fd) => {
                 let path = CString::new(format!("/proc/{}/fd/{fd}", self.pid)).unwrap_or_default();
-                let told = FileAttributes::of(&path, true).map_or(0, |it| it.mode & libc::S_IFMT);
+                let told = StatAttributes::of(&path, true).map_or(0, |it| it.mode & libc::S_IFMT);
                 self.add(AnswerDependency::Descriptor { fd, told });
             }
             Question::AbsentSocket(path) => {
@@ -339,7 +339,7 @@ impl<'a> FollowedCommand<'a> {
     /// A file that is there could not be opened: its attributes say why, as long as they are the
     /// same.
     fn failed_open(&mut self, path: CString, error: i32) -> Result<(), LeftBecause> {
-        let now = FileAttributes::of(&path, true);
+        let now = StatAttributes::of(&path, true);
         if let Ok(told) = now {
             self.check_settled(&path, &path, &told)?;
             self.add(AnswerDependency::Content { path, told });
@@ -355,7 +355,7 @@ impl<'a> FollowedCommand<'a> {
 
     /// A file or directory that was opened, as `opened` leads to it.
     fn content(&mut self, path: CString, opened: &CStr) -> Result<(), LeftBecause> {
-        let told = FileAttributes::of(opened, true)
+        let told = StatAttributes::of(opened, true)
             .map_err(|_| disturbed("an open file could not be looked at"))?;
         if !told.has_content() {
             return Err(unrepeatable(&format!("{} is no file", shown(&path))));
@@ -373,7 +373,7 @@ impl<'a> FollowedCommand<'a> {
         &self,
         path: &CStr,
         name: &CStr,
-        told: &FileAttributes,
+        told: &StatAttributes,
     ) -> Result<(), LeftBecause> {
         let margin = super::settled::margin(path, told.device)
             .ok_or_else(|| unrepeatable(&format!("{} has no times to rely on", shown(name))))?;

@@ -15,7 +15,7 @@ mod settled;
 mod start;
 
 pub use asked::{AnswerDependency, descriptor_kind};
-pub use attributes::FileAttributes;
+pub use attributes::StatAttributes;
 pub use settled::has_times_of_an_image;
 pub use start::{FollowRefused, FollowedProgram, executes_as_itself, follow_this_process};
 

@@ -197,7 +197,7 @@ impl EnteredCall<'_> {
         let path = path.split(|byte| *byte == 0).next().unwrap_or_default();
         let is_path = family == (libc::AF_UNIX as u16).to_ne_bytes() && path.starts_with(b"/");
         let path = CString::new(path).map_err(|_| unknown())?;
-        let absent = super::FileAttributes::of(&path, true) == Err(rustix::io::Errno::NOENT);
+        let absent = super::StatAttributes::of(&path, true) == Err(rustix::io::Errno::NOENT);
         match (is_path, absent) {
             (true, true) => Ok(Question::AbsentSocket(path)),
             (true, false) if self.asks_for_user => Ok(Question::Nothing),

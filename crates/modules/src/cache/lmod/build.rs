@@ -72,7 +72,7 @@ pub fn tool(environment: &Environment) -> Result<PathBuf, LmodError> {
 
 /// A modulepath that is in no cache: each user's Lmod walks it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeftOut {
+pub struct PrivateModulepath {
     /// The modulepath.
     pub modulepath: PathBuf,
     /// What in it not everyone may read.
@@ -93,17 +93,19 @@ pub fn build(
     directory: &Path,
     timestamp: &Path,
     modulepaths: &[PathBuf],
-) -> Result<Vec<LeftOut>, LmodError> {
+) -> Result<Vec<PrivateModulepath>, LmodError> {
     make_directory(directory).map_err(LmodError::at("create", directory))?;
     let mut privacy = Privacy::beside(directory);
     let (mut paths, mut left_out) = (Vec::new(), Vec::new());
     for modulepath in modulepaths {
         match privacy.first_limit(modulepath) {
             None => paths.push(modulepath.clone().into_os_string()),
-            Some(private) => left_out.push(LeftOut { modulepath: modulepath.clone(), private }),
+            Some(private) => {
+                left_out.push(PrivateModulepath { modulepath: modulepath.clone(), private })
+            }
         }
     }
-    if let ([], Some(LeftOut { private, .. })) = (&*paths, left_out.first()) {
+    if let ([], Some(PrivateModulepath { private, .. })) = (&*paths, left_out.first()) {
         return Err(LmodError::Private(private.clone()));
     }
     let beside = tempfile::Builder::new()

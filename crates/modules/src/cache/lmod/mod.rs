@@ -15,7 +15,7 @@ mod privacy;
 mod spider;
 mod table;
 
-pub use build::{LeftOut, LmodError, build, tool};
+pub use build::{LmodError, PrivateModulepath, build, tool};
 pub use check::check;
 pub use spider::{Spider, parse};
 pub use table::TableError;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use modules::watched::{TreeWatcher, WatchError};
+use modules::watched::{TreeWatchError, TreeWatcher};
 
 use super::index::view::ModulesIndex;
 use super::index::{Indexer, modulepaths};
@@ -63,7 +63,7 @@ fn watch(
     root: &std::path::Path,
     indexer: &Indexer,
     json: bool,
-) -> Result<(), WatchError> {
+) -> Result<(), TreeWatchError> {
     watcher.watch(tree, || {
         if let Some(made) = indexer.renew(root) {
             let answer = ModulesIndex::of(vec![made]);
