@@ -1,7 +1,8 @@
-# Evaluated before the script that is the first argument, to say what Tcl does without a system
-# call; what comes after it, script.tcl or embedded.tcl, evaluates the script. A note is a lookup of a path below /proc/becalm that is not there (notes.rs). Not one
-# byte of the script's output may change by it: nothing is left in the global namespace, no error is
-# raised and caught, and no command is replaced.
+# Evaluated before the script that is the first argument, to say what Tcl does without a system call;
+# what comes after it, script.tcl or embedded.tcl, evaluates the script. A note is a lookup of a path
+# below /proc/becalm that is not there (notes.rs). Not one byte of the script's output may change by
+# it: nothing is left in the global namespace, no error is raised and caught, and no command is
+# replaced here (script.tcl replaces two).
 namespace eval ::tcl::becalm {
     # What is evaluated in each interpreter, of which each has an environment to be read.
     variable hooks {
