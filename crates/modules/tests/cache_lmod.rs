@@ -138,7 +138,7 @@ fn a_modulepath_with_what_not_everyone_may_read_is_in_no_cache() {
     let (directory, stamp) = (scene.at("cache"), scene.at("timestamp"));
     let paths = [scene.at("open"), scene.at("private")];
     let left_out = lmod::build(&tool(), &directory, &stamp, &paths).unwrap();
-    assert_eq!(left_out, [lmod::LeftOut { modulepath: scene.at("private"), private }]);
+    assert_eq!(left_out, [lmod::PrivateModulepath { modulepath: scene.at("private"), private }]);
     let text = fs::read_to_string(directory.join("spiderT.lua")).unwrap();
     assert!(text.contains("gcc/12.2") && !text.contains("secret"), "{text}");
     assert_eq!(lmod::check(&directory, Some(&stamp)).faults, []);

@@ -198,8 +198,9 @@ fn a_start_in_an_image_reads_the_images_file_as_projected() {
     let read = kinds.iter().find(|kind| kind["kind"] == "read").unwrap();
     let bytes = before["predicted_wait"]["bytes_read"].as_f64().unwrap();
     near(bytes, read["bytes"].as_f64().unwrap(), "bytes");
-    // Transfers of up to 1 MiB, and not one for each of the 80 files.
-    assert!(read["rpcs"].as_u64().unwrap() <= 8, "{read}");
+    // Transfers of up to 1 MiB, and not one for each of the 80 files: 4 at best, and some more
+    // where the command runs ahead of what is fetched (12 seen on a busy machine).
+    assert!(read["rpcs"].as_u64().unwrap() <= 20, "{read}");
     let spread = &before["spread"];
     assert_eq!(spread["bytes"].as_f64(), Some(4_000_000.0), "{spread}");
     // What no image has to be read for, nobody waits for.
