@@ -1,5 +1,7 @@
 //! /proc/PID/status (proc_pid_status(5)).
 
+use std::io::Read;
+
 /// The status of a process or thread, as it was read. The kernel writes a newline in a name as an
 /// escape, so that each line is a field; the name need not be UTF-8.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,7 +17,10 @@ impl ProcessStatus {
 
     /// That of this process.
     pub fn own() -> Option<ProcessStatus> {
-        Some(ProcessStatus { text: std::fs::read("/proc/self/status").ok()? })
+        // In one read: its size is not told.
+        let mut text = Vec::with_capacity(4096);
+        std::fs::File::open("/proc/self/status").ok()?.read_to_end(&mut text).ok()?;
+        Some(ProcessStatus { text })
     }
 
     /// A field by its name, such as `TracerPid`, without the blanks around it.

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use launch::Ended;
 use serde::{Deserialize, Serialize};
-use watch::dependencies::{AnswerDependency, DependencyTrace, LeftBecause, WrittenTo};
+use watch::dependencies::{AnswerDependency, DependencyTrace, LeftBecause, WrittenTo, folded};
 
 use super::ModuleQuestion;
 use super::trees::{IndexedTree, take_indexed};
@@ -47,8 +47,12 @@ pub enum AnswerOutcome {
 }
 
 impl RememberedAnswer {
-    /// What is to be kept of a run.
-    pub(super) fn of(question: ModuleQuestion, trace: DependencyTrace) -> RememberedAnswer {
+    /// What is to be kept of a run that began at a moment, in seconds since 1970.
+    pub(super) fn of(
+        question: ModuleQuestion,
+        trace: DependencyTrace,
+        began: i64,
+    ) -> RememberedAnswer {
         let outcome = match trace.end {
             Ok(ended @ Ended::Exited(_)) => AnswerOutcome::Answered { output: trace.output, ended },
             Ok(Ended::Signaled(signal)) => {
@@ -64,6 +68,7 @@ impl RememberedAnswer {
         let mut outcome = outcome;
         if matches!(outcome, AnswerOutcome::Answered { .. }) {
             trees = take_indexed(&mut dependencies);
+            dependencies = folded(dependencies, began);
             if dependencies.len() > DEPENDENCIES_MOST {
                 outcome = AnswerOutcome::Unrepeatable("it depends on too much".to_owned());
                 trees.clear();

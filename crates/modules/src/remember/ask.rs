@@ -14,6 +14,7 @@ use watch::dependencies::{
 };
 
 use super::notes::{ToolNotes, refuses};
+use super::programs::{follows, variables};
 use super::question::{DecidingSurroundings, ProcessSurroundings};
 use super::{AnswerOutcome, AnswerStore, AnsweringTool, ModuleQuestion, RememberedAnswer};
 
@@ -167,7 +168,7 @@ fn followed(
     let began = now.as_secs() as i64;
     let keep = |trace| drop(keep(question, surroundings, store, (began, terminal), trace));
     let paths: Vec<PathBuf> = preludes.iter().map(|(path, _)| path.clone()).collect();
-    let program = FollowedProgram { program: &interpreter, preludes: &paths, refuses };
+    let program = FollowedProgram { program: &interpreter, preludes: &paths, follows, refuses };
     follow_this_process(program, keep).ok()?;
     Some(preludes)
 }
@@ -221,11 +222,17 @@ fn keep(
     }
     let is_directory =
         |dependency: &AnswerDependency| matches!(dependency, AnswerDependency::WorkingDirectory(_));
-    let deciding = DecidingSurroundings {
+    let mut deciding = DecidingSurroundings {
         variables: notes.variables,
         whole_environment: notes.whole_environment,
         working_directory: trace.dependencies.iter().any(is_directory),
     };
+    for program in &trace.programs {
+        match variables(program) {
+            Some(names) => deciding.variables.extend(names.iter().map(|name| name.as_bytes().into())),
+            None => deciding.whole_environment = true,
+        }
+    }
     let known: Option<DecidingSurroundings> = store.get(&question.name());
     let is_new = known.is_none();
     let mut all = known.unwrap_or_default();
@@ -233,6 +240,6 @@ fn keep(
         store.put(&question.name(), &all)?;
     }
     let name = question.name_here(surroundings, &all);
-    store.put(&name, &RememberedAnswer::of(question.clone(), trace))?;
+    store.put(&name, &RememberedAnswer::of(question.clone(), trace, began))?;
     if store.is_full() { store.tidy() } else { Ok(()) }
 }

@@ -3,6 +3,7 @@
 set ::argv0 [lindex $::argv 1]
 set ::argv [lreplace $::argv 1 1]
 incr ::argc -1
+namespace eval ::tcl::becalm $::tcl::becalm::births
 set ::tcl::becalm::tool [file normalize $::argv0]
 file exists /proc/becalm/user/known
 namespace eval ::tcl::becalm {
@@ -19,7 +20,7 @@ namespace eval ::tcl::becalm {
     }
 
     proc created_beside {command code result operation} {
-        if {[lindex $command 1] eq {create}} {
+        if {[is_create $command]} {
             # The result is that of whoever heard of it before.
             foreach interpreter [interp slaves] {
                 beside $interpreter

@@ -20,6 +20,7 @@
 mod answer;
 mod ask;
 mod notes;
+mod programs;
 mod question;
 mod store;
 mod tool;

@@ -2,8 +2,13 @@
 # what comes after it, script.tcl or embedded.tcl, evaluates the script. A note is a lookup of a path
 # below /proc/becalm that is not there (notes.rs). Not one byte of the script's output may change by
 # it: nothing is left in the global namespace, no error is raised and caught, and no command is
-# replaced here (script.tcl replaces two).
+# replaced here (script.tcl replaces three).
 namespace eval ::tcl::becalm {
+    # How it is known that an interpreter makes another.
+    variable births {
+        trace add execution ::interp enter ::tcl::becalm::creates
+        trace add execution ::interp leave ::tcl::becalm::created
+    }
     # What is evaluated in each interpreter, of which each has an environment to be read.
     variable hooks {
         variable said
@@ -108,22 +113,27 @@ namespace eval ::tcl::becalm {
             return
         }
 
+        # Words may be cut short.
+        proc is_create {command} {
+            return [string match [lindex $command 1]* create]
+        }
+
         # A new interpreter asks what its user is called.
         proc creates {command operation} {
-            if {[lindex $command 1] eq {create}} {
+            if {[is_create $command]} {
                 file exists /proc/becalm/user
             }
             return
         }
 
         proc created {command code result operation} {
-            if {[lindex $command 1] eq {create}} {
-                file exists /proc/becalm/user/known
-            }
-            if {$code == 0 && [lindex $command 1] eq {create}} {
+            if {![is_create $command]} return
+            file exists /proc/becalm/user/known
+            if {$code == 0} {
                 variable hooks
-                interp eval $result [list namespace eval ::tcl::becalm [list variable hooks $hooks]]
-                interp eval $result [list namespace eval ::tcl::becalm $hooks]
+                variable births
+                set both [list variable hooks $hooks births $births]
+                interp eval $result [list namespace eval ::tcl::becalm "$both\n$hooks\n$births"]
             }
             return
         }
@@ -142,7 +152,7 @@ namespace eval ::tcl::becalm {
             }
             foreach {name operation hook} {
                 ::tell enter positioned ::seek enter positioned ::upvar enter linked
-                ::tcl::namespace::upvar enter linked ::load leave loaded ::interp enter creates ::interp leave created
+                ::tcl::namespace::upvar enter linked ::load leave loaded
                 ::trace enter traced
             } {
                 trace add execution $name $operation ::tcl::becalm::$hook

@@ -49,10 +49,33 @@ namespace eval ::tcl::becalm {
         return
     }
 
+    # Other words are interp's own to understand.
+    proc other {ensemble word args} {
+        if {[string match $word* create]} {
+            return [list ::tcl::becalm::create $word]
+        }
+        return [list ::tcl::becalm::interp $word]
+    }
+
     proc is_relative {path} {
         return [expr {$path ne {} && [string index $path 0] ni {/ $}}]
     }
 }
+# Modules calls interp some hundred times for each modulefile, and a trace takes part in each call: so
+# only one subcommand is traced, by a name of its own.
+rename ::interp ::tcl::becalm::interp
+::tcl::becalm::interp alias {} ::tcl::becalm::create {} ::tcl::becalm::interp
+trace add execution ::tcl::becalm::create enter ::tcl::becalm::creates
+trace add execution ::tcl::becalm::create leave ::tcl::becalm::created
+namespace ensemble create -command ::interp -prefixes 0 -unknown ::tcl::becalm::other -map [apply {{} {
+    foreach name {
+        alias aliases bgerror cancel children debug delete eval exists expose hidden hide invokehidden
+        issafe limit marktrusted recursionlimit share slaves target transfer
+    } {
+        dict set map $name [list ::tcl::becalm::interp $name]
+    }
+    return [dict set map create {::tcl::becalm::create create}]
+}}]
 rename ::exec ::tcl::becalm::exec
 interp alias {} ::exec {} ::tcl::becalm::execute
 rename ::pwd ::tcl::becalm::pwd

@@ -1,8 +1,7 @@
 //! A process followed call by call.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ffi::{CStr, CString};
-use std::os::unix::ffi::OsStrExt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use launch::Ended;
@@ -11,6 +10,7 @@ use rustix::io::Errno;
 use super::asked::TERMINAL_MOST;
 use super::filled;
 use super::policy::{EnteredCall, NotedChild, PendingQuestion, unrepeatable};
+use super::process::{FollowedProcess, InnerPipes, descriptor, is_null};
 use super::{
     AnswerDependency, DependencyTrace, FollowedProgram, LeftBecause, StatAttributes, WrittenTo,
 };
@@ -28,15 +28,21 @@ const DEPENDENCIES_MOST: usize = 100_000;
 /// How a note begins that says what the next child depends on: the notes before it.
 const CHILD: &[u8] = b"child/";
 
-/// A process that is being followed.
+/// A process that is being followed, with those that it starts.
 pub(super) struct FollowedCommand<'a> {
     pid: i32,
-    program: FollowedProgram<'a>,
+    pub(super) processes: HashMap<i32, FollowedProcess>,
+    /// Children that a note stands for, and of which nobody has heard yet.
+    pub(super) unfollowed: HashSet<i32>,
+    /// Children that have stopped before their parent said that it has started them.
+    pub(super) early: HashSet<i32>,
+    pipes: InnerPipes,
+    pub(super) program: FollowedProgram<'a>,
     reader: CallReader,
     known: HashSet<AnswerDependency>,
-    trace: DependencyTrace,
+    pub(super) trace: DependencyTrace,
     written: usize,
-    child: NotedChild,
+    pub(super) child: NotedChild,
     /// Most of what a stop costs is waking the other side on another processor.
     binder: CpuBinder,
     /// The working directory that it began in, once it has gone to another.
@@ -56,13 +62,19 @@ impl<'a> FollowedCommand<'a> {
         let trace = DependencyTrace {
             dependencies: Vec::new(),
             notes: Vec::new(),
+            programs: Vec::new(),
             output: Vec::new(),
             end: Err(LeftBecause::Disturbed("it did not start".into())),
         };
         let shapes = CallShapes::new(Extent::All);
         let source = CallSource::Kernel;
+        let process = FollowedProcess { pid, pending: None, child: None };
         FollowedCommand {
             pid,
+            processes: HashMap::from([(pid, process)]),
+            unfollowed: HashSet::new(),
+            early: HashSet::new(),
+            pipes: InnerPipes::new(),
             program,
             reader: CallReader { options, shapes, filtered: false, source },
             known: HashSet::new(),
@@ -80,17 +92,35 @@ impl<'a> FollowedCommand<'a> {
     /// Follows it until it is about to end or is let go of, gives what was seen to `keep`, and lets
     /// it go on. It ends only after that.
     pub fn run(mut self, keep: impl FnOnce(DependencyTrace)) {
-        let mut pending = None;
         let (thread, signal) = loop {
-            let (thread, stop) = match wait(self.pid, 0) {
+            let (thread, stop) = match wait(-1, 0) {
                 Ok(Waited::Change(StopChange::Stopped(thread, stop))) => (thread, stop),
+                Ok(Waited::Change(StopChange::Ended(end))) if end.tid != self.pid => {
+                    match self.processes.remove(&end.tid) {
+                        // Killed without a stop at its end.
+                        Some(FollowedProcess { child: Some(_), .. }) => return,
+                        _ => continue,
+                    }
+                }
                 Ok(Waited::Nothing) => continue,
                 _ => return,
             };
-            match self.stopped(&thread, stop, &mut pending) {
+            let Some(mut process) = self.processes.remove(&thread.tid()) else {
+                if self.unfollowed.remove(&thread.tid()) {
+                    let _ = thread.detach(0);
+                } else {
+                    self.early.insert(thread.tid());
+                    // Until its parent's stop.
+                    thread.killed();
+                }
+                continue;
+            };
+            let stopped = self.stopped(&thread, stop, &mut process);
+            self.processes.insert(process.pid, process);
+            match stopped {
                 Ok(Some(signal)) => {
                     match self.child {
-                        NotedChild::None => self.binder.alone(self.pid),
+                        NotedChild::None if !self.is_parent() => self.binder.alone(self.pid),
                         // Nobody would give a child its processors back.
                         _ => self.binder.stop(),
                     }
@@ -123,24 +153,38 @@ impl<'a> FollowedCommand<'a> {
         &mut self,
         thread: &StoppedThread,
         stop: PtraceStop,
-        pending: &mut Option<PendingQuestion>,
+        process: &mut FollowedProcess,
     ) -> Result<Option<i32>, (LeftBecause, i32)> {
         match stop {
             PtraceStop::Exec => {
                 if self.reader.source == CallSource::Kernel {
                     self.reader.source = thread.call_source();
                 }
-                self.executed().map_err(|why| (why, 0))?;
+                self.executed(process).map_err(|why| (why, 0))?;
                 // The exec's own exit comes next.
-                *pending = Some(PendingQuestion::Nothing);
+                process.pending = Some(PendingQuestion::Nothing);
                 Ok(Some(0))
             }
             PtraceStop::Call => {
-                let result = match pending.take() {
-                    None => self.entered(thread).map(|question| *pending = Some(question)),
-                    Some(question) => self.left(thread, question),
+                let result = match process.pending.take() {
+                    None => self
+                        .entered(thread, process)
+                        .map(|question| process.pending = Some(question)),
+                    Some(question) => self.left(thread, process, question),
                 };
                 result.map(|()| Some(0)).map_err(|why| (why, 0))
+            }
+            PtraceStop::Birth => {
+                let child = thread.event_message().unwrap_or(0) as i32;
+                self.born(child).map_err(|why| (why, 0))?;
+                Ok(Some(0))
+            }
+            PtraceStop::Exit if process.child.is_some() => {
+                self.child_ended(process);
+                Ok(Some(0))
+            }
+            PtraceStop::Exit if self.is_parent() => {
+                Err((unrepeatable("what it has started runs on"), 0))
             }
             PtraceStop::Exit => {
                 let status = thread.event_message().unwrap_or(0) as i32;
@@ -150,7 +194,8 @@ impl<'a> FollowedCommand<'a> {
             PtraceStop::Signal(signal) => {
                 let deliver = signals::deliver(thread, &mut None, signal, recording::Nanos(0));
                 let signal = if deliver.unwrap_or(true) { signal } else { 0 };
-                if signal == libc::SIGCHLD && self.child != NotedChild::None {
+                let has_started = self.child != NotedChild::None || !self.pipes.is_empty();
+                if signal == libc::SIGCHLD && has_started {
                     return Ok(Some(signal));
                 }
                 Err((disturbed("a signal came"), signal))
@@ -160,21 +205,20 @@ impl<'a> FollowedCommand<'a> {
         }
     }
 
-    /// The command's own file.
-    fn executed(&mut self) -> Result<(), LeftBecause> {
-        let link = CString::new(format!("/proc/{}/exe", self.pid)).unwrap_or_default();
-        let path = CString::new(self.program.program.as_os_str().as_bytes()).unwrap_or_default();
-        self.content(path, &link)
-    }
-
-    fn entered(&mut self, thread: &StoppedThread) -> Result<PendingQuestion, LeftBecause> {
+    fn entered(
+        &mut self,
+        thread: &StoppedThread,
+        process: &FollowedProcess,
+    ) -> Result<PendingQuestion, LeftBecause> {
         let entry = match self.reader.call(thread, true) {
             Ok(StoppedCall::Entry(entry)) => entry,
             _ => return Err(disturbed("a call could not be read")),
         };
         let mut uses_directory = false;
         let question = EnteredCall {
-            tid: self.pid,
+            tid: process.pid,
+            command: process.child.is_some().then_some(self.pid),
+            pipes: &self.pipes,
             entry: &entry,
             preludes: self.program.preludes,
             child: self.child,
@@ -187,7 +231,7 @@ impl<'a> FollowedCommand<'a> {
             uses_directory = false;
         }
         if uses_directory {
-            let directory = crate::files::proc_link(self.pid, "cwd");
+            let directory = crate::files::proc_link(process.pid, "cwd");
             let directory = directory.ok_or_else(|| unrepeatable("its directory has no path"))?;
             if self.home.as_ref().is_none_or(|home| *home == directory) {
                 self.add(AnswerDependency::WorkingDirectory(directory));
@@ -209,6 +253,14 @@ impl<'a> FollowedCommand<'a> {
             }
             self.trace.notes.push(note.clone());
         }
+        match &question {
+            PendingQuestion::Execute(path) => self.may_execute(path)?,
+            PendingQuestion::GoTo(_) | PendingQuestion::Note(_) if process.child.is_some() => {
+                return Err(unrepeatable("what it starts goes elsewhere"));
+            }
+            PendingQuestion::Child => self.binder.stop(),
+            _ => {}
+        }
         if self.known.len() > DEPENDENCIES_MOST {
             return Err(unrepeatable("it depends on too much"));
         }
@@ -218,6 +270,7 @@ impl<'a> FollowedCommand<'a> {
     fn left(
         &mut self,
         thread: &StoppedThread,
+        process: &mut FollowedProcess,
         question: PendingQuestion,
     ) -> Result<(), LeftBecause> {
         use PendingQuestion as Question;
@@ -234,17 +287,21 @@ impl<'a> FollowedCommand<'a> {
             return Err(disturbed("a call was interrupted"));
         }
 
+        let pid = process.pid;
         match question {
             Question::Nothing | Question::Note(_) => {}
-            Question::Open(path) if failed => self.failed_open(path, error)?,
+            Question::Open(path) | Question::Execute(path) if failed => self.failed_open(path, error)?,
             Question::Open(path) => {
-                let opened = format!("/proc/{}/fd/{value}", self.pid);
+                if let Some(program) = process.child.as_mut().and_then(|it| it.program.as_mut()) {
+                    program.opened.push(path.clone());
+                }
+                let opened = format!("/proc/{pid}/fd/{value}");
                 self.content(path, &CString::new(opened).unwrap_or_default())?;
             }
             Question::Attributes { path, follow, at, is_statx } => {
                 let told = match failed {
                     true => Err(error),
-                    false => Ok(filled::attributes(self.pid, at, is_statx)?),
+                    false => Ok(filled::attributes(pid, at, is_statx)?),
                 };
                 self.add(AnswerDependency::Attributes { path, follow, told });
             }
@@ -254,7 +311,7 @@ impl<'a> FollowedCommand<'a> {
             Question::Link { path, at, room } => {
                 let told = match failed {
                     true => Err(error),
-                    false => Ok(filled::bytes(self.pid, at, value as usize)?),
+                    false => Ok(filled::bytes(pid, at, value as usize)?),
                 };
                 let link = AnswerDependency::Link { path, told };
                 // There may have been no room for more.
@@ -278,7 +335,26 @@ impl<'a> FollowedCommand<'a> {
                 self.add(AnswerDependency::RealPath { path, told });
             }
             Question::Child if failed => return Err(disturbed("it could not start a child")),
-            Question::Child => self.child = NotedChild::Started,
+            Question::Child if self.child == NotedChild::Announced => {
+                self.child = NotedChild::Started;
+            }
+            Question::Child => {}
+            Question::Execute(_) => return Err(disturbed("a child became a program")),
+            Question::Pipe(_) if failed => return Err(disturbed("it could not make a pipe")),
+            Question::Pipe(at) => {
+                let pair = filled::bytes(pid, at, 8)?;
+                let fd = i32::from_ne_bytes([pair[0], pair[1], pair[2], pair[3]]);
+                let pipe = descriptor(pid, fd).map(|pipe| (pipe.device, pipe.inode));
+                self.pipes.extend(pipe);
+            }
+            Question::OpenNull if failed => {
+                return Err(unrepeatable("/dev/null cannot be opened"));
+            }
+            Question::OpenNull => {
+                if !descriptor(pid, value as i32).is_some_and(|file| is_null(&file)) {
+                    return Err(unrepeatable("/dev/null is another file"));
+                }
+            }
             Question::WorkingDirectory if failed => {
                 return Err(unrepeatable("its working directory has no path"));
             }
@@ -289,12 +365,12 @@ impl<'a> FollowedCommand<'a> {
                 debug_assert!(length <= TERMINAL_MOST);
                 let told = match failed {
                     true => Err(error),
-                    false => Ok(filled::bytes(self.pid, at, length)?),
+                    false => Ok(filled::bytes(pid, at, length)?),
                 };
                 self.add(AnswerDependency::Terminal { fd, request, told });
             }
             Question::Descriptor(fd) => {
-                let path = CString::new(format!("/proc/{}/fd/{fd}", self.pid)).unwrap_or_default();
+                let path = CString::new(format!("/proc/{pid}/fd/{fd}")).unwrap_or_default();
                 let told = StatAttributes::of(&path, true).map_or(0, |it| it.mode & libc::S_IFMT);
                 self.add(AnswerDependency::Descriptor { fd, told });
             }
@@ -308,13 +384,14 @@ impl<'a> FollowedCommand<'a> {
             Question::Write { .. } if failed => {
                 return Err(disturbed("what it wrote could not be written"));
             }
-            Question::Write { to, parts } => self.wrote(to, &parts, value as u64)?,
+            Question::Write { to, parts } => self.wrote(pid, to, &parts, value as u64)?,
         }
         Ok(())
     }
 
     fn wrote(
         &mut self,
+        pid: i32,
         to: WrittenTo,
         parts: &[(u64, u64)],
         written: u64,
@@ -326,7 +403,7 @@ impl<'a> FollowedCommand<'a> {
         let mut left = written;
         for (at, length) in parts {
             let length = left.min(*length);
-            let bytes = filled::bytes(self.pid, *at, length as usize)?;
+            let bytes = filled::bytes(pid, *at, length as usize)?;
             match self.trace.output.last_mut() {
                 Some((last, text)) if *last == to => text.extend(bytes),
                 _ => self.trace.output.push((to, bytes)),
@@ -354,7 +431,7 @@ impl<'a> FollowedCommand<'a> {
     }
 
     /// A file or directory that was opened, as `opened` leads to it.
-    fn content(&mut self, path: CString, opened: &CStr) -> Result<(), LeftBecause> {
+    pub(super) fn content(&mut self, path: CString, opened: &CStr) -> Result<(), LeftBecause> {
         let told = StatAttributes::of(opened, true)
             .map_err(|_| disturbed("an open file could not be looked at"))?;
         if !told.has_content() {

@@ -8,14 +8,19 @@
 
 mod asked;
 mod attributes;
+mod children;
 mod filled;
+mod fold;
 mod follow;
 mod policy;
+mod process;
 mod settled;
 mod start;
 
 pub use asked::{AnswerDependency, descriptor_kind};
 pub use attributes::StatAttributes;
+pub use fold::folded;
+pub use process::StartedProgram;
 pub use settled::has_times_of_an_image;
 pub use start::{FollowRefused, FollowedProgram, executes_as_itself, follow_this_process};
 
@@ -47,6 +52,8 @@ pub struct DependencyTrace {
     pub dependencies: Vec<AnswerDependency>,
     /// The notes that it left: what came after [`TOLD`](crate::TOLD) in paths that it looked up.
     pub notes: Vec<Vec<u8>>,
+    /// The programs that it has started.
+    pub programs: Vec<StartedProgram>,
     /// What it wrote, in order.
     pub output: Vec<(WrittenTo, Vec<u8>)>,
     /// How it ended, or why it was let go of before.

@@ -4,6 +4,7 @@ use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
+use super::process::{self, DescriptorEnd, InnerPipes};
 use super::{LeftBecause, WrittenTo};
 use crate::decode::CallEntry;
 use crate::{TOLD, arch, memory};
@@ -27,8 +28,14 @@ pub(super) enum PendingQuestion {
     WorkingDirectory,
     /// To go to a directory.
     GoTo(CString),
-    /// To start a child of which a note has said what it depends on.
+    /// To start a child.
     Child,
+    /// To make a pipe, whose two descriptors are filled in at an address.
+    Pipe(u64),
+    /// To open the null device.
+    OpenNull,
+    /// To become another program, in a child.
+    Execute(CString),
     /// Something of a terminal.
     Terminal { fd: i32, request: u64, at: u64 },
     /// What kind of file a standard descriptor is.
@@ -61,12 +68,19 @@ const READING: u64 = (libc::O_CLOEXEC
     | libc::O_NOATIME) as u64
     | 0o100_000;
 
+/// Open flags that change nothing of a device.
+const WRITING: u64 = (libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC | libc::O_APPEND) as u64;
+
 /// The most parts of one write (IOV_MAX).
 const PARTS_MOST: u64 = 1024;
 
 /// A stopped process, at the entry of a call.
 pub(super) struct EnteredCall<'a> {
     pub tid: i32,
+    /// The command itself, where this is a child of it.
+    pub command: Option<i32>,
+    /// Pipes between the two.
+    pub pipes: &'a InnerPipes,
     pub entry: &'a CallEntry,
     /// The paths by which the command reads its preludes.
     pub preludes: &'a [PathBuf],
@@ -100,16 +114,21 @@ impl EnteredCall<'_> {
                 Ok(Question::Nothing)
             }
             "prlimit64" if first == 0 && third == 0 => Ok(Question::Nothing),
-            "close" | "read" | "pread64" | "readv" | "preadv" | "getdents" | "getdents64"
-                if fd > 2 =>
-            {
-                Ok(Question::Nothing)
+            "close" | "dup" | "dup2" | "dup3" if self.command.is_some() => Ok(Question::Nothing),
+            "close" if fd > 2 => Ok(Question::Nothing),
+            "read" | "pread64" | "readv" | "preadv" | "getdents" | "getdents64" => {
+                match self.end(fd)? {
+                    DescriptorEnd::Standard(_) => Err(unrepeatable("it reads its standard input")),
+                    _ => Ok(Question::Nothing),
+                }
             }
-            "read" | "readv" if fd == 0 => Err(unrepeatable("it reads its standard input")),
-            "lseek" if fd > 2 => Ok(Question::Nothing),
-            "lseek" if (second, third) == (0, libc::SEEK_CUR as u64) => {
-                Ok(Question::Descriptor(fd))
-            }
+            "lseek" => match self.end(fd)? {
+                DescriptorEnd::Standard(fd) if (second, third) == (0, libc::SEEK_CUR as u64) => {
+                    Ok(Question::Descriptor(fd))
+                }
+                DescriptorEnd::Standard(_) => Err(unrepeatable("it calls lseek")),
+                _ => Ok(Question::Nothing),
+            },
             "mmap" => self.mapping(third, fourth, self.entry.args[4] as i32),
             "fcntl" => self.control(fd, second as i32),
             "ioctl" => self.device(fd, second & 0xffff_ffff, third),
@@ -124,12 +143,14 @@ impl EnteredCall<'_> {
             // With a daemon of name services, which is asked for the user's own name.
             "sendto" | "sendmsg" | "recvfrom" | "recvmsg" | "poll" | "ppoll" | "write"
             | "getsockopt" | "setsockopt" | "getpeername"
-                if self.asks_for_user && (fd > 2 || matches!(name, "poll" | "ppoll")) =>
+                if self.asks_for_user
+                    && self.command.is_none()
+                    && (fd > 2 || matches!(name, "poll" | "ppoll")) =>
             {
                 Ok(Question::Nothing)
             }
-            "getsockname" | "fstat" if fd <= 2 => Ok(Question::Descriptor(fd)),
-            "fstat" => Ok(Question::Nothing),
+            "getsockname" if fd <= 2 && self.command.is_none() => Ok(Question::Descriptor(fd)),
+            "fstat" => self.open_file(fd),
             "write" => self.write(fd, vec![(second, third)]),
             "writev" => self.write(fd, self.parts(second, third)?),
             "getcwd" => {
@@ -147,24 +168,63 @@ impl EnteredCall<'_> {
             "readlink" => self.link(libc::AT_FDCWD, first, second, third),
             "readlinkat" => self.link(fd, second, third, fourth),
             "chdir" => self.path(libc::AT_FDCWD, first, Question::GoTo),
-            "pipe" | "pipe2" if self.child == NotedChild::Announced => Ok(Question::Nothing),
-            "fork" | "vfork" | "clone" | "clone3" if self.child == NotedChild::Announced => {
-                Ok(Question::Child)
-            }
-            "pipe" | "pipe2" => Err(unrepeatable("it makes a pipe to another process")),
+            "pipe" | "pipe2" if self.command.is_none() => Ok(Question::Pipe(first)),
+            "fork" | "vfork" | "clone" | "clone3" => self.birth(name, first),
             "wait4" | "waitid" if self.child == NotedChild::Started => Ok(Question::Nothing),
-            "fork" | "vfork" | "clone" | "clone3" => {
-                Err(unrepeatable("it starts another process or thread"))
+            "wait4" if self.command.is_none() && third == 0 => Ok(Question::Nothing),
+            "execve" if self.command.is_some() => {
+                self.path(libc::AT_FDCWD, first, Question::Execute)
             }
             "execve" | "execveat" => Err(unrepeatable("it becomes another program")),
             name => Err(unrepeatable(&format!("it calls {name}"))),
         }
     }
 
+    /// A process, not a thread; of the command itself, as its children are known by it.
+    fn birth(&self, name: &str, flags: u64) -> Result<Question, LeftBecause> {
+        let refused = Err(unrepeatable("it starts another process or thread"));
+        if self.command.is_some() {
+            return refused;
+        }
+        let flags = match name {
+            "clone" => flags,
+            "clone3" => {
+                let mut bytes = [0; 8];
+                memory::read(self.tid, flags, &mut bytes)
+                    .map_err(|_| unrepeatable("what it starts cannot be read"))?;
+                u64::from_ne_bytes(bytes)
+            }
+            _ => 0,
+        };
+        let (shares, waits) = (libc::CLONE_VM as u64, libc::CLONE_VFORK as u64);
+        match flags & libc::CLONE_THREAD as u64 != 0 || flags & (shares | waits) == shares {
+            true => refused,
+            false => Ok(Question::Child),
+        }
+    }
+
+    /// Where a descriptor leads to.
+    fn end(&self, fd: i32) -> Result<DescriptorEnd, LeftBecause> {
+        match self.command {
+            Some(command) => process::end_of_child(command, self.tid, fd, self.pipes),
+            None if (0..=2).contains(&fd) => Ok(DescriptorEnd::Standard(fd)),
+            None => Ok(DescriptorEnd::Opened),
+        }
+    }
+
+    /// What an open file is: known already, but for the standard descriptors.
+    fn open_file(&self, fd: i32) -> Result<Question, LeftBecause> {
+        Ok(match self.end(fd)? {
+            DescriptorEnd::Standard(fd) => Question::Descriptor(fd),
+            _ => Question::Nothing,
+        })
+    }
+
     fn mapping(&self, access: u64, flags: u64, fd: i32) -> Result<Question, LeftBecause> {
         let shared = flags & 3 != libc::MAP_PRIVATE as u64;
         let anonymous = flags & libc::MAP_ANONYMOUS as u64 != 0;
-        match !anonymous && ((shared && access & libc::PROT_WRITE as u64 != 0) || fd <= 2) {
+        let writes = shared && access & libc::PROT_WRITE as u64 != 0;
+        match !anonymous && (writes || self.end(fd)? != DescriptorEnd::Opened) {
             true => Err(unrepeatable("it writes to a file by a mapping")),
             false => Ok(Question::Nothing),
         }
@@ -173,15 +233,17 @@ impl EnteredCall<'_> {
     fn control(&self, fd: i32, command: i32) -> Result<Question, LeftBecause> {
         match command {
             libc::F_GETFD | libc::F_SETFD => Ok(Question::Nothing),
-            libc::F_GETFL if fd > 2 => Ok(Question::Nothing),
+            libc::F_GETFL if !matches!(self.end(fd)?, DescriptorEnd::Standard(_)) => {
+                Ok(Question::Nothing)
+            }
             _ => Err(unrepeatable("it changes how a file is open")),
         }
     }
 
     fn device(&self, fd: i32, request: u64, at: u64) -> Result<Question, LeftBecause> {
-        match request {
-            libc::TCGETS if fd > 2 => Ok(Question::Nothing),
-            libc::TCGETS | libc::TIOCGWINSZ if fd >= 0 => {
+        match (request, self.end(fd)?) {
+            (libc::TCGETS, DescriptorEnd::Opened | DescriptorEnd::Inside) => Ok(Question::Nothing),
+            (libc::TCGETS | libc::TIOCGWINSZ, DescriptorEnd::Standard(fd)) => {
                 Ok(Question::Terminal { fd, request, at })
             }
             _ => Err(unrepeatable("it changes or asks a device")),
@@ -206,12 +268,19 @@ impl EnteredCall<'_> {
     }
 
     fn write(&self, fd: i32, parts: Vec<(u64, u64)>) -> Result<Question, LeftBecause> {
-        let to = match fd {
-            1 => WrittenTo::Stdout,
-            2 => WrittenTo::Stderr,
+        let to = match self.end(fd)? {
+            DescriptorEnd::Standard(1) => WrittenTo::Stdout,
+            DescriptorEnd::Standard(2) => WrittenTo::Stderr,
+            DescriptorEnd::Inside => return Ok(Question::Nothing),
+            DescriptorEnd::Opened if self.is_inner_pipe(fd) => return Ok(Question::Nothing),
             _ => return Err(unrepeatable("it writes to a file")),
         };
         Ok(Question::Write { to, parts })
+    }
+
+    fn is_inner_pipe(&self, fd: i32) -> bool {
+        let is_inner = |file: super::StatAttributes| self.pipes.contains(&(file.device, file.inode));
+        !self.pipes.is_empty() && process::descriptor(self.tid, fd).is_some_and(is_inner)
     }
 
     fn parts(&self, at: u64, count: u64) -> Result<Vec<(u64, u64)>, LeftBecause> {
@@ -225,6 +294,9 @@ impl EnteredCall<'_> {
     }
 
     fn open(&mut self, at: i32, path: u64, flags: u64) -> Result<Question, LeftBecause> {
+        if flags & !READING & !WRITING == 0 && self.text(path)? == b"/dev/null" {
+            return Ok(Question::OpenNull);
+        }
         if flags & !READING != 0 {
             return Err(unrepeatable("it opens a file to write it, or in another special way"));
         }
@@ -246,8 +318,7 @@ impl EnteredCall<'_> {
         let by_descriptor =
             flags & libc::AT_EMPTY_PATH as u64 != 0 && (path == 0 || self.text(path)?.is_empty());
         if by_descriptor {
-            let outside = (0..=2).contains(&fd);
-            return Ok(if outside { Question::Descriptor(fd) } else { Question::Nothing });
+            return self.open_file(fd);
         }
         let follow = flags & libc::AT_SYMLINK_NOFOLLOW as u64 == 0;
         self.path(fd, path, |path| Question::Attributes { path, follow, at, is_statx })

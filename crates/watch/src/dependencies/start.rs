@@ -23,10 +23,13 @@ pub enum FollowRefused {
     Forbidden,
 }
 
-/// Calls, execs and the end stop; nothing that the command starts is followed, nor ended with the
-/// tracer.
-const OPTIONS: i32 =
-    libc::PTRACE_O_TRACESYSGOOD | libc::PTRACE_O_TRACEEXEC | libc::PTRACE_O_TRACEEXIT;
+/// Calls, execs, births and the end stop. Nothing ends with the tracer.
+const OPTIONS: i32 = libc::PTRACE_O_TRACESYSGOOD
+    | libc::PTRACE_O_TRACEEXEC
+    | libc::PTRACE_O_TRACEEXIT
+    | libc::PTRACE_O_TRACEFORK
+    | libc::PTRACE_O_TRACEVFORK
+    | libc::PTRACE_O_TRACECLONE;
 
 const GOES: u8 = b'+';
 
@@ -37,6 +40,8 @@ pub struct FollowedProgram<'a> {
     pub program: &'a Path,
     /// Paths that are the command's own and no dependencies.
     pub preludes: &'a [PathBuf],
+    /// Says of a program's file whether its calls tell all that its answer depends on.
+    pub follows: fn(&[u8]) -> bool,
     /// Says of a note why what follows cannot be repeated, if so.
     pub refuses: fn(&[u8]) -> Option<String>,
 }
