@@ -56,6 +56,8 @@ const SHELLS: [Shell; 4] = [
 struct Ran {
     output: Output,
     is_tcl: bool,
+    /// How often Tcl was started.
+    tclsh: usize,
 }
 
 impl Ran {
@@ -81,25 +83,34 @@ impl Shell {
             _ => format!("export MODULEPATH={tree}"),
         };
         let hook = becalm.map(|becalm| self.eval.replace("BECALM", becalm)).unwrap_or_default();
-        let start = [format!("source {}", init.display()), path, hook];
+        self.run_from(scene, modules, &[format!("source {}", init.display()), path, hook], lines)
+    }
+
+    /// The same, that starts in another way.
+    fn run_from(
+        &self,
+        scene: &Modulepath,
+        modules: &Modules,
+        start: &[String],
+        lines: &[&str],
+    ) -> Ran {
         let lines: Vec<&str> =
             start.iter().map(String::as_str).chain(lines.iter().copied()).collect();
-        let log = scene.at("strace");
         // csh reads an alias from the line after the one that sets it, and from a file only.
         let script = scene.at("script");
         fs::write(&script, lines.join("\n") + "\n").unwrap();
+        let script = format!("source {}", script.display());
+        let log = scene.at("strace");
         let mut strace = scene.command("strace", modules);
         strace.args(["-f", "-qq", "-s", "4096", "-e", "trace=execve", "-o"]).arg(&log).arg("--");
         strace.arg(self.program).args(self.options);
-        let output = strace.arg(format!("source {}", script.display())).output().unwrap();
+        let output = strace.arg(script).output().unwrap();
         let log = fs::read_to_string(log).unwrap();
-        let is_tcl = log.lines().any(|line| {
-            line.contains("tclsh")
-                && line.contains("modulecmd.tcl\", \"")
-                && line.contains("\"avail\"")
-                && line.ends_with("= 0")
-        });
-        Ran { output, is_tcl }
+        let is_tclsh = |line: &&str| line.contains("tclsh") && line.ends_with("= 0");
+        let started: Vec<&str> = log.lines().filter(is_tclsh).collect();
+        let is_avail =
+            |line: &&str| line.contains("modulecmd.tcl\", \"") && line.contains("\"avail\"");
+        Ran { output, is_tcl: started.iter().any(is_avail), tclsh: started.len() }
     }
 }
 
@@ -223,5 +234,60 @@ fn the_code_is_there_as_json_too() {
     for shell in SHELLS.iter().map(|shell| shell.name) {
         let answer = testkit::answer::parse(hook(&[shell, "--json"]));
         assert_eq!(answer["code"].as_str().unwrap().as_bytes(), hook(&[shell]));
+    }
+}
+
+#[test]
+fn a_shell_starts_modules_from_memory_and_is_as_one_that_modules_has_started() {
+    for modules in &both() {
+        for shell in &SHELLS {
+            let scene = Modulepath::new();
+            crate::answer::settle();
+            let init = modules.init.join(if shell.name == "csh" { "tcsh" } else { shell.name });
+            let file = format!("--init={}", init.display());
+            let start = |becalm: &str| {
+                let mut hook = scene.command(BECALM, modules);
+                let code = hook.args(["modules", "hook", shell.name, &file]).output().unwrap();
+                assert!(code.status.success(), "{code:?}");
+                let code = String::from_utf8(code.stdout).unwrap().replace(BECALM, becalm);
+                let at = scene.at(&format!("start.{}", shell.name));
+                fs::write(&at, code).unwrap();
+                [format!("source {}", at.display())]
+            };
+            let tree = scene.modulepath.display();
+            let lines: [&str; 4] =
+                [&format!("module use {tree}"), "module load gcc", shell.say, "module list -t"];
+            let real =
+                shell.run_from(&scene, modules, &[format!("source {}", init.display())], &lines);
+            let first = shell.run_from(&scene, modules, &start(BECALM), &lines);
+            // becalm follows nothing that strace follows: what is remembered is asked without it.
+            let script = scene.at("script");
+            let mut plain = scene.command(shell.program, modules);
+            plain.args(shell.options).arg(format!("source {}", script.display()));
+            assert_eq!(plain.output().unwrap().status.code(), Some(0), "{}", shell.name);
+            let again = shell.run_from(&scene, modules, &start(BECALM), &lines);
+            let removed = shell.run_from(&scene, modules, &start("/nowhere/becalm"), &lines);
+            for ran in [&first, &again, &removed] {
+                assert_eq!(ran.all(), real.all(), "{}", shell.name);
+            }
+            assert_eq!((removed.tclsh, again.tclsh), (4, 0), "{}", shell.name);
+            let twice = [start(BECALM), start(BECALM)].concat();
+            assert_eq!(shell.run_from(&scene, modules, &twice, &lines).all(), real.all());
+        }
+    }
+}
+
+#[test]
+fn a_file_that_does_not_start_modules_is_refused() {
+    let scene = Modulepath::new();
+    for (content, said) in [("module() { :; }\n", "does not call modulecmd.tcl"), ("", "does not")]
+    {
+        let file = scene.at("init");
+        fs::write(&file, content).unwrap();
+        let mut hook = scene.command(BECALM, &both()[0]);
+        let hook = hook.args(["modules", "hook", "bash", &format!("--init={}", file.display())]);
+        let refused = hook.output().unwrap();
+        assert_eq!((refused.status.code(), refused.stdout.len()), (Some(125), 0));
+        assert!(String::from_utf8_lossy(&refused.stderr).contains(said), "{refused:?}");
     }
 }

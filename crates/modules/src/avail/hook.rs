@@ -68,22 +68,27 @@ impl Shell {
     /// The definition of `_module_raw`, or the alias `module` of csh, with becalm in the place of
     /// Modules; the function has another name. None if there is nothing to replace.
     pub fn answered(self, definition: &str, becalm: &str) -> Option<String> {
-        let end = definition.find("modulecmd.tcl")?;
-        let interpreter = definition[..end].rfind("tclsh")?;
-        let before = definition[..interpreter].rfind([' ', '\t', '\n', '(', '`', '}', '"'])? + 1;
-        let script = interpreter + definition[interpreter..end].find(' ')? + 1;
+        let code = self.with_becalm(definition, becalm, "")?;
+        Some(code.replacen("_module_raw", "_becalm_module_answer", 1))
+    }
+
+    /// Code with becalm in the place of tclsh, where it calls `modulecmd.tcl` first.
+    pub(super) fn with_becalm(self, code: &str, becalm: &str, options: &str) -> Option<String> {
+        let end = code.find("modulecmd.tcl")?;
+        let interpreter = code[..end].rfind("tclsh")?;
+        let before = code[..interpreter].rfind([' ', '\t', '\n', '(', '`', '}', '"'])? + 1;
+        let script = interpreter + code[interpreter..end].find(' ')? + 1;
         let quoted = match self {
             // Modules' function has fish evaluate it once more.
             Shell::Fish => self.quoted(&self.quoted(becalm)),
             _ => self.quoted(becalm),
         };
-        let [before, script] = [&definition[..before], &definition[script..]];
-        let code = format!("{before}{quoted} modules answer --tool {script}");
-        Some(code.replacen("_module_raw", "_becalm_module_answer", 1))
+        let [before, script] = [&code[..before], &code[script..]];
+        Some(format!("{before}{quoted} modules answer{options} --tool {script}"))
     }
 }
 
-const BASH: &str = r#"case "$(declare -f _module_raw)" in
+const BASH: &str = r#"case "$([ -x BECALM ] && declare -f _module_raw)" in
   '' | *_becalm_module_raw*) ;;
   *)
     eval "_becalm$(declare -f _module_raw)"
@@ -98,7 +103,7 @@ const BASH: &str = r#"case "$(declare -f _module_raw)" in
 esac
 "#;
 
-const ZSH: &str = r#"if (( $+functions[_module_raw] )) && [[ $functions[_module_raw] != *_becalm_module_raw* ]]; then
+const ZSH: &str = r#"if [ -x BECALM ] && (( $+functions[_module_raw] )) && [[ $functions[_module_raw] != *_becalm_module_raw* ]]; then
   functions[_becalm_module_raw]=$functions[_module_raw]
   eval "$(functions _module_raw | BECALM modules hook zsh --definition)"
   _module_raw() {
@@ -107,7 +112,7 @@ const ZSH: &str = r#"if (( $+functions[_module_raw] )) && [[ $functions[_module_
 fi
 "#;
 
-const FISH: &str = r#"if functions -q _module_raw; and not functions _module_raw | string match -q '*_becalm_module_raw*'
+const FISH: &str = r#"if test -x BECALM; and functions -q _module_raw; and not functions _module_raw | string match -q '*_becalm_module_raw*'
   functions -e _becalm_module_raw
   functions -c _module_raw _becalm_module_raw
   functions _module_raw | BECALM modules hook fish --definition | source
@@ -122,5 +127,5 @@ end
 "#;
 
 /// csh has no functions, and no condition in which an alias could stand.
-const CSH: &str = r#"set _becalm="`alias module | BECALM modules hook csh --definition`"; if ( "$_becalm:q" != "" ) alias module "$_becalm:q"; unset _becalm
+const CSH: &str = r#"set _becalm; if ( -x BECALM ) set _becalm="`alias module | BECALM modules hook csh --definition`"; if ( "$_becalm:q" != "" ) alias module "$_becalm:q"; unset _becalm
 "#;

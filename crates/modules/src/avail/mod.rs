@@ -30,6 +30,7 @@ mod found;
 mod glob;
 mod grid;
 pub mod hook;
+mod hook_init;
 mod hook_lmod;
 mod item;
 mod long;

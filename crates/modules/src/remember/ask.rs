@@ -83,13 +83,18 @@ fn kept(
 }
 
 /// Answers a question from memory; else this process becomes the tool, and does not return. What
-/// the tool answers is kept if it can be.
+/// the tool answers is kept if it can be. What `after` makes of standard output comes after an answer
+/// from memory.
 ///
 /// This process must have one thread.
 ///
 /// # Errors
 /// [`AskError`].
-pub fn ask(question: &ModuleQuestion, store: Option<&AnswerStore>) -> Result<Ended, AskError> {
+pub fn ask(
+    question: &ModuleQuestion,
+    store: Option<&AnswerStore>,
+    after: impl Fn(&[u8]) -> Option<String>,
+) -> Result<Ended, AskError> {
     // Without one of them, nothing is remembered.
     let memory = store.and_then(|store| Some((store, ProcessSurroundings::own()?)));
     let mut follow = true;
@@ -97,7 +102,10 @@ pub fn ask(question: &ModuleQuestion, store: Option<&AnswerStore>) -> Result<End
         && let Some(kept) = kept(surroundings, question, store)
     {
         match kept.outcome {
-            AnswerOutcome::Answered { output, ended } => {
+            AnswerOutcome::Answered { mut output, ended } => {
+                let stdout = output.iter().filter(|(to, _)| *to == WrittenTo::Stdout);
+                let stdout: Vec<u8> = stdout.flat_map(|(_, text)| text.clone()).collect();
+                output.extend(after(&stdout).map(|more| (WrittenTo::Stdout, more.into_bytes())));
                 if let Some(ended) = give(&output, ended) {
                     return Ok(ended);
                 }
@@ -229,7 +237,9 @@ fn keep(
     };
     for program in &trace.programs {
         match variables(program) {
-            Some(names) => deciding.variables.extend(names.iter().map(|name| name.as_bytes().into())),
+            Some(names) => {
+                deciding.variables.extend(names.iter().map(|name| name.as_bytes().into()))
+            }
             None => deciding.whole_environment = true,
         }
     }

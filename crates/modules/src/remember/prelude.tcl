@@ -74,6 +74,22 @@ namespace eval ::tcl::becalm {
             note unrepeatable/$what
         }
 
+        # Of other programs nobody knows what they depend on. Before one is started, Tcl makes a file
+        # for what it says.
+        proc starts {command operation} {
+            if {[lrange $command 1 end] ne {-ignorestderr 2>/dev/null manpath}} {
+                note unrepeatable/program
+            }
+            return
+        }
+
+        proc opens {command operation} {
+            if {[string index [lindex $command 1] 0] eq {|}} {
+                note unrepeatable/program
+            }
+            return
+        }
+
         # The place of a standard channel is that of whoever has it open, too.
         proc positioned {command operation} {
             if {[lindex $command 1] in {stdin stdout stderr}} {
@@ -151,7 +167,7 @@ namespace eval ::tcl::becalm {
                 }
             }
             foreach {name operation hook} {
-                ::tell enter positioned ::seek enter positioned ::upvar enter linked
+                ::exec enter starts ::open enter opens ::tell enter positioned ::seek enter positioned ::upvar enter linked
                 ::tcl::namespace::upvar enter linked ::load leave loaded
                 ::trace enter traced
             } {

@@ -41,3 +41,54 @@ pub(super) fn variables(program: &StartedProgram) -> Option<&'static [&'static s
     };
     program.opened.iter().any(is_man_db).then_some(MANPATH)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::process::Command;
+
+    use super::*;
+    use crate::remember::question::C_LIBRARY;
+
+    /// Says on standard error which variables are asked for.
+    const SPY: &str = r#"
+        #define _GNU_SOURCE
+        #include <dlfcn.h>
+        #include <stdio.h>
+        #define SPY(NAME) char *NAME(const char *name) { \
+            char *(*real)(const char *) = dlsym(RTLD_NEXT, #NAME); \
+            fprintf(stderr, "asked %s\n", name); return real(name); }
+        SPY(getenv)
+        SPY(secure_getenv)
+    "#;
+
+    #[test]
+    fn manpath_asks_for_no_variable_but_those_that_count() {
+        let directory = tempfile::tempdir().unwrap();
+        let (source, spy) = (directory.path().join("spy.c"), directory.path().join("spy.so"));
+        std::fs::write(&source, SPY).unwrap();
+        let mut made = Command::new("gcc");
+        made.args(["-shared", "-fPIC", "-o"]).arg(&spy).arg(&source);
+        assert!(made.status().unwrap().success());
+        let mut asked = BTreeSet::new();
+        for (options, manpath) in [(&[][..], ""), (&["-g"], ""), (&[], "/man:"), (&["-d"], ":/a")] {
+            let mut command = Command::new("/usr/bin/manpath");
+            command.args(options).env("LD_PRELOAD", &spy).env_remove("MANPATH");
+            if !manpath.is_empty() {
+                command.env("MANPATH", manpath);
+            }
+            let said = command.output().unwrap().stderr;
+            let said = String::from_utf8_lossy(&said).into_owned();
+            asked.extend(
+                said.lines().filter_map(|line| line.strip_prefix("asked ")).map(str::to_owned),
+            );
+        }
+        assert!(asked.contains("MANPATH"), "{asked:?}");
+        let counts = |name: &String| {
+            MANPATH.contains(&name.as_str())
+                || C_LIBRARY.iter().any(|begin| name.starts_with(begin))
+        };
+        asked.retain(|name| !counts(name));
+        assert_eq!(asked, BTreeSet::new());
+    }
+}

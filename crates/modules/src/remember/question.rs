@@ -91,7 +91,7 @@ impl ProcessSurroundings {
 }
 
 /// What the C library reads of the environment without anybody's noticing.
-const C_LIBRARY: [&str; 8] =
+pub(super) const C_LIBRARY: [&str; 8] =
     ["LD_", "LC_", "LANG", "MALLOC_", "GLIBC_TUNABLES", "GCONV_PATH", "LOCPATH", "TZ"];
 
 impl ModuleQuestion {

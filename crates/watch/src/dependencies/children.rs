@@ -22,11 +22,8 @@ impl FollowedCommand<'_> {
             }
             return Ok(());
         }
-        let followed = FollowedProcess {
-            pid: child,
-            pending: None,
-            child: Some(ChildProcess::default()),
-        };
+        let followed =
+            FollowedProcess { pid: child, pending: None, child: Some(ChildProcess::default()) };
         self.processes.insert(child, followed);
         match stopped.map(|thread| thread.resume(Resume::ToCall, 0)) {
             Some(Err(_)) => Err(disturbed("a process that it started is gone")),

@@ -43,7 +43,8 @@ pub fn folded(dependencies: Vec<AnswerDependency>, began: i64) -> Vec<AnswerDepe
     }
     for (directory, names) in directories {
         let is_listed = listed.contains(&directory);
-        let told = if is_listed || names.len() < TOGETHER { None } else { unchanged(&directory, began) };
+        let told =
+            if is_listed || names.len() < TOGETHER { None } else { unchanged(&directory, began) };
         let (links, names): (Vec<_>, Vec<_>) = match is_listed || told.is_some() {
             true => names.into_iter().partition(AbsentName::is_link),
             false => (names, Vec::new()),

@@ -290,7 +290,9 @@ impl<'a> FollowedCommand<'a> {
         let pid = process.pid;
         match question {
             Question::Nothing | Question::Note(_) => {}
-            Question::Open(path) | Question::Execute(path) if failed => self.failed_open(path, error)?,
+            Question::Open(path) | Question::Execute(path) if failed => {
+                self.failed_open(path, error)?
+            }
             Question::Open(path) => {
                 if let Some(program) = process.child.as_mut().and_then(|it| it.program.as_mut()) {
                     program.opened.push(path.clone());

@@ -279,7 +279,8 @@ impl EnteredCall<'_> {
     }
 
     fn is_inner_pipe(&self, fd: i32) -> bool {
-        let is_inner = |file: super::StatAttributes| self.pipes.contains(&(file.device, file.inode));
+        let is_inner =
+            |file: super::StatAttributes| self.pipes.contains(&(file.device, file.inode));
         !self.pipes.is_empty() && process::descriptor(self.tid, fd).is_some_and(is_inner)
     }
 

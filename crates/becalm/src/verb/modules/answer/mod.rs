@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use modules::avail::hook::Shell;
 use modules::remember::{AnswerOutcome, AnswerState, AnswerStore, ModuleQuestion, ask, state};
 use modules::site::{Environment, ModulesSite};
 use term::number::counted;
@@ -32,6 +33,10 @@ pub struct ModulesAnswerArgs {
     #[arg(long, value_name = "PATH")]
     tool: Option<PathBuf>,
 
+    /// Have `module` ask becalm after an answer that defines it
+    #[arg(long, hide = true)]
+    hooked: bool,
+
     /// For which shell the answer is
     #[arg(value_name = "SHELL")]
     shell: OsString,
@@ -48,30 +53,55 @@ pub struct ModulesAnswerArgs {
 /// Runs the verb.
 pub fn run(args: &ModulesAnswerArgs) -> Result<u8, Failure> {
     let words = [&args.shell].into_iter().chain(&args.words).cloned();
-    answer(args.tool.as_deref(), args.why, words.collect())
+    let way = if args.why { AnsweringWay::Why } else { AnsweringWay::plain(args.hooked) };
+    answer(args.tool.as_deref(), way, words.collect())
+}
+
+/// What is done with an answer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum AnsweringWay {
+    Give,
+    /// It starts a shell, whose `module` asks becalm from then on.
+    GiveHooked,
+    Why,
+}
+
+impl AnsweringWay {
+    fn plain(hooked: bool) -> AnsweringWay {
+        if hooked { AnsweringWay::GiveHooked } else { AnsweringWay::Give }
+    }
 }
 
 /// The same, of words that are not parsed otherwise; none where that is needed.
 pub fn at_once(words: &[OsString]) -> Option<Result<u8, Failure>> {
+    let (hooked, words) = match words {
+        [option, words @ ..] if option == "--hooked" => (true, words),
+        words => (false, words),
+    };
+    let way = AnsweringWay::plain(hooked);
     match words {
-        [option, tool, words @ ..] if option == "--tool" => at_once_by(Some(tool), words),
-        words => at_once_by(None, words),
+        [option, tool, words @ ..] if option == "--tool" => at_once_by(Some(tool), way, words),
+        words => at_once_by(None, way, words),
     }
 }
 
-fn at_once_by(tool: Option<&OsString>, words: &[OsString]) -> Option<Result<u8, Failure>> {
+fn at_once_by(
+    tool: Option<&OsString>,
+    way: AnsweringWay,
+    words: &[OsString],
+) -> Option<Result<u8, Failure>> {
     // Lmod's ml_cmd takes words only.
     if let ([first, words @ ..], Some(tool)) = (words, tool)
         && first == "--"
     {
-        return Some(answer(Some(Path::new(tool)), false, words.to_vec()));
+        return Some(answer(Some(Path::new(tool)), way, words.to_vec()));
     }
     let is_option = |word: &OsString| word.as_encoded_bytes().starts_with(b"-");
     let has_shell = words.first().is_some_and(|shell| !is_option(shell));
-    has_shell.then(|| answer(tool.map(Path::new), false, words.to_vec()))
+    has_shell.then(|| answer(tool.map(Path::new), way, words.to_vec()))
 }
 
-fn answer(tool: Option<&Path>, says_why: bool, words: Vec<OsString>) -> Result<u8, Failure> {
+fn answer(tool: Option<&Path>, way: AnsweringWay, words: Vec<OsString>) -> Result<u8, Failure> {
     let lmod = lmod();
     let found = ModulesSite::find_command(&Environment::own());
     let is_modules = match tool {
@@ -84,15 +114,26 @@ fn answer(tool: Option<&Path>, says_why: bool, words: Vec<OsString>) -> Result<u
     };
     let store = remedy::state_directory().map(|state| AnswerStore::below(&state));
     let question = ModuleQuestion::new(&script, words);
-    if says_why {
+    if way == AnsweringWay::Why {
         return why(&question, &store?);
     }
     if is_modules && let Some(shown) = avail_from_index(&question.words) {
         return shown;
     }
-    let ended = ask(&question, store.as_ref().ok())
+    let hook = |answer: &[u8]| match way {
+        AnsweringWay::GiveHooked => hooked(&question, answer),
+        _ => None,
+    };
+    let ended = ask(&question, store.as_ref().ok(), hook)
         .map_err(|error| Failure { status: error.exit_status(), error: error.into() })?;
     Ok(ended.pass_on())
+}
+
+/// What has the `module` that an answer defines ask becalm.
+fn hooked(question: &ModuleQuestion, answer: &[u8]) -> Option<String> {
+    let shell = Shell::named(question.words.first()?.to_str()?)?;
+    let becalm = std::env::current_exe().ok()?;
+    shell.hooked(std::str::from_utf8(answer).ok()?, becalm.to_str()?)
 }
 
 /// Lmod, where `module` is Lmod's.

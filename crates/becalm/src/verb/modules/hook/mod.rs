@@ -3,6 +3,7 @@
 pub mod view;
 
 use std::io::Read;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use modules::avail::hook::Shell;
@@ -15,10 +16,11 @@ const MOST: u64 = 1 << 16;
 
 /// Shell code that lets becalm answer `module`, from an index or from memory, and Modules all else
 ///
-/// Of Lmod, becalm answers all that is remembered (becalm modules answer). Evaluate it once `module` is defined, at the end of the site's profile for instance.
+/// Of Lmod, becalm answers all that is remembered (becalm modules answer). Evaluate it once `module` is defined, at the end of the site's profile for instance; with --init, in the place of Modules' own file for the start of a shell.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   becalm modules hook bash > /opt/becalm/hook.bash
+  becalm modules hook bash --init > /etc/profile.d/modules.sh
   becalm modules hook fish | source
   eval \"$(becalm modules hook zsh)\"
   eval \"`becalm modules hook csh`\"")]
@@ -27,8 +29,13 @@ pub struct ModulesHookArgs {
     #[arg(value_name = "bash|zsh|fish|csh", value_parser = shell)]
     shell: Shell,
 
+    /// Start Modules, too, by an answer from memory: as its own file for the start of this shell does,
+    /// which is found where packages put it, or given
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
+    init: Option<Option<PathBuf>>,
+
     /// Change the definition of `module`, which comes on stdin
-    #[arg(long, hide = true, conflicts_with = "json")]
+    #[arg(long, hide = true, conflicts_with_all = ["json", "init"])]
     definition: bool,
 
     /// Print one JSON object (docs/schema/becalm.modules.hook.md)
@@ -50,7 +57,11 @@ pub fn run(args: &ModulesHookArgs) -> Result<u8, Failure> {
         return Err(Failure::of_command(anyhow!(why)));
     }
     if !args.definition {
-        let code = args.shell.hook(becalm);
+        let start = match &args.init {
+            Some(file) => start(args.shell, file.as_deref(), becalm)?,
+            None => String::new(),
+        };
+        let code = start + &args.shell.hook(becalm);
         match args.json {
             true => term::print(&term::json(&ModulesHook::of(args.shell.name(), code))?)?,
             false => term::print(&code)?,
@@ -72,4 +83,38 @@ pub fn run(args: &ModulesHookArgs) -> Result<u8, Failure> {
         term::print(&format!("{code}\n"))?;
     }
     Ok(0)
+}
+
+/// Where packages put Modules' files for the start of a shell.
+const INIT: [&str; 4] = [
+    "/usr/share/modules/init",
+    "/usr/share/Modules/init",
+    "/usr/local/Modules/init",
+    "/opt/modules/init",
+];
+
+/// What Modules' own file does, by becalm.
+fn start(shell: Shell, file: Option<&Path>, becalm: &str) -> Result<String, Failure> {
+    let file = match file {
+        Some(file) => std::path::absolute(file).map_err(anyhow::Error::from)?,
+        None => init_file(shell).ok_or_else(|| {
+            let why = "no file of Modules for the start of a shell in $MODULESHOME/init or where \
+                packages put it; say which: --init=FILE (Lmod's starts no lmod, and stays)";
+            Failure::of_command(anyhow!(why))
+        })?,
+    };
+    let text = std::fs::read_to_string(&file)
+        .with_context(|| format!("cannot read {}", file.display()))
+        .map_err(Failure::of_command)?;
+    let name = file.to_str().context("the file's path is no text").map_err(Failure::of_command)?;
+    shell.start(&text, name, becalm).ok_or_else(|| {
+        let why = format!("{name} does not call modulecmd.tcl by tclsh: it is left as it is");
+        Failure::of_command(anyhow!(why))
+    })
+}
+
+fn init_file(shell: Shell) -> Option<PathBuf> {
+    let home = std::env::var_os("MODULESHOME").map(|home| PathBuf::from(home).join("init"));
+    let places = home.into_iter().chain(INIT.iter().map(PathBuf::from));
+    places.map(|place| place.join(shell.name())).find(|file| file.is_file())
 }

@@ -1,0 +1,118 @@
+//! The start of a shell from memory: Modules starts another program there, `manpath`.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+
+use crate::answer::{Asking, settle, tree};
+use crate::scene::all;
+
+/// A program that is the first `manpath` of a search path.
+fn own_manpath(directory: &Path, script: &str) -> String {
+    fs::create_dir_all(directory).unwrap();
+    let program = directory.join("manpath");
+    testkit::write_program(&program, script);
+    fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();
+    format!("{}:/usr/bin:/bin", directory.display())
+}
+
+#[test]
+fn the_start_of_a_shell_is_remembered_with_what_manpath_looked_at() {
+    for modules in &all() {
+        let scene = tree();
+        settle();
+        let start = &["autoinit"];
+        let asking = Asking::new(&scene, modules);
+        asking.agree(start);
+        asking.is_remembered(start);
+
+        fs::write(scene.at(".manpath"), format!("MANDATORY_MANPATH {}\n", scene.at("").display()))
+            .unwrap();
+        assert!(asking.why(start).contains("this has changed"), "{}", asking.why(start));
+        asking.agree(start);
+        settle();
+        asking.agree(start);
+        asking.is_remembered(start);
+
+        let other = [("MANPATH", "/nowhere:"), ("PATH", "/bin:/usr/bin"), ("SYSTEM", "other")];
+        for (name, value) in other {
+            let asking = Asking::new(&scene, modules).with(name, value);
+            asking.agree(start);
+            asking.is_remembered(start);
+        }
+    }
+}
+
+#[test]
+fn another_manpath_is_asked_each_time() {
+    for modules in &all() {
+        let scene = tree();
+        let path = own_manpath(&scene.at("bin"), "#!/bin/sh\ndate +/man/%N\n");
+        settle();
+        let asking = Asking::new(&scene, modules).with("PATH", &path);
+        asking.agree(&["autoinit"]);
+        asking.agree(&["autoinit"]);
+        let why = asking.why(&["autoinit"]);
+        assert!(why.starts_with("never remembered: it starts /usr/bin/dash"), "{why}");
+    }
+}
+
+#[test]
+fn where_there_is_no_manpath_that_is_remembered_until_there_is_one() {
+    for modules in &all() {
+        let scene = tree();
+        let interpreter = scene.at("bin");
+        fs::create_dir(&interpreter).unwrap();
+        settle();
+        let path = interpreter.display().to_string();
+        let asking = Asking::new(&scene, modules).with("PATH", &path);
+        asking.agree(&["autoinit"]);
+        asking.is_remembered(&["autoinit"]);
+        own_manpath(&interpreter, "#!/bin/sh\necho /man\n");
+        asking.agree(&["autoinit"]);
+    }
+}
+
+/// Says which of several names are there, below a directory beside the modulepath.
+fn looks(root: &Path, names: &[&str]) -> String {
+    let looks = |(at, name): (usize, &&str)| {
+        format!("setenv THERE{at} [file exists {}/{name}]\n", root.display())
+    };
+    names.iter().enumerate().map(looks).fold("#%Module\n".to_owned(), |all, one| all + &one)
+}
+
+#[test]
+fn what_was_not_there_is_noticed_when_it_comes_in_whatever_way() {
+    const MANY: [&str; 10] = ["n0", "n1", "n2", "n3", "n4", "n5", "n6", "n7", "n8", "dangling"];
+    for modules in &all() {
+        let scene = tree();
+        let root = scene.at("beside");
+        fs::create_dir(&root).unwrap();
+        fs::create_dir(scene.at("many")).unwrap();
+        symlink(scene.at("target"), scene.at("many/dangling")).unwrap();
+        symlink(scene.at("elsewhere"), root.join("link")).unwrap();
+        scene.file("looks/1", &looks(&root, &["a/b/c", "a/b/d", "a/e", "link/f", "link/g"]));
+        scene.file("many/1", &looks(&scene.at("many"), &MANY));
+        let asking = Asking::new(&scene, modules);
+        let comes = |module: &str, comes: &dyn Fn()| {
+            settle();
+            asking.agree(&["load", module]);
+            asking.is_remembered(&["load", module]);
+            comes();
+            asking.agree(&["load", module]);
+        };
+        comes("looks/1", &|| fs::create_dir(root.join("a")).unwrap());
+        comes("looks/1", &|| fs::write(root.join("a/e"), "").unwrap());
+        comes("looks/1", &|| {
+            fs::create_dir(root.join("a/b")).unwrap();
+            fs::write(root.join("a/b/d"), "").unwrap();
+        });
+        comes("looks/1", &|| {
+            fs::create_dir(scene.at("elsewhere")).unwrap();
+            fs::write(scene.at("elsewhere/g"), "").unwrap();
+        });
+        comes("many/1", &|| fs::write(scene.at("many/n7"), "").unwrap());
+        comes("many/1", &|| fs::write(scene.at("target"), "").unwrap());
+        comes("many/1", &|| fs::rename(scene.at("target"), scene.at("many/n2")).unwrap());
+    }
+}
