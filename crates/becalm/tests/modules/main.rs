@@ -7,6 +7,7 @@ mod answer_changes;
 mod answer_lmod;
 mod answer_lmod_hook;
 mod answer_lmod_terminal;
+mod answer_pager;
 mod answer_start;
 mod answer_trees;
 mod audit;

@@ -37,6 +37,8 @@ pub enum AnswerOutcome {
     Answered {
         /// What it wrote, in order.
         output: Vec<(WrittenTo, Vec<u8>)>,
+        /// The words that start its pager, if it started one.
+        pager: Vec<Vec<u8>>,
         /// How it ended.
         ended: Ended,
     },
@@ -51,10 +53,13 @@ impl RememberedAnswer {
     pub(super) fn of(
         question: ModuleQuestion,
         trace: DependencyTrace,
+        pager: Vec<Vec<u8>>,
         began: i64,
     ) -> RememberedAnswer {
         let outcome = match trace.end {
-            Ok(ended @ Ended::Exited(_)) => AnswerOutcome::Answered { output: trace.output, ended },
+            Ok(ended @ Ended::Exited(_)) => {
+                AnswerOutcome::Answered { output: trace.output, pager, ended }
+            }
             Ok(Ended::Signaled(signal)) => {
                 AnswerOutcome::Disturbed(format!("it was ended by signal {signal}"))
             }

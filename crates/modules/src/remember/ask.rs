@@ -13,6 +13,7 @@ use watch::dependencies::{
     follow_this_process,
 };
 
+use super::give::give;
 use super::notes::{ToolNotes, refuses};
 use super::programs::{follows, variables};
 use super::question::{DecidingSurroundings, ProcessSurroundings};
@@ -102,11 +103,11 @@ pub fn ask(
         && let Some(kept) = kept(surroundings, question, store)
     {
         match kept.outcome {
-            AnswerOutcome::Answered { mut output, ended } => {
+            AnswerOutcome::Answered { mut output, pager, ended } => {
                 let stdout = output.iter().filter(|(to, _)| *to == WrittenTo::Stdout);
                 let stdout: Vec<u8> = stdout.flat_map(|(_, text)| text.clone()).collect();
                 output.extend(after(&stdout).map(|more| (WrittenTo::Stdout, more.into_bytes())));
-                if let Some(ended) = give(&output, ended) {
+                if let Some(ended) = give(&output, &pager, ended) {
                     return Ok(ended);
                 }
                 // It fails as the tool does.
@@ -125,28 +126,6 @@ pub fn ask(
     let paths: Vec<PathBuf> = preludes.iter().flatten().map(|(path, _)| path.clone()).collect();
     let command = Command { argv: tool.argv(&paths, question) };
     Err(launch::replace(&command, &[]).into())
-}
-
-/// Writes an answer as the tool did; none where the first part cannot be written.
-fn give(output: &[(WrittenTo, Vec<u8>)], ended: Ended) -> Option<Ended> {
-    let mut given = false;
-    for (to, text) in output {
-        let mut rest = text.as_slice();
-        while !rest.is_empty() {
-            let written = match to {
-                WrittenTo::Stdout => rustix::io::write(rustix::stdio::stdout(), rest),
-                WrittenTo::Stderr => rustix::io::write(rustix::stdio::stderr(), rest),
-            };
-            match written {
-                Ok(written) => rest = &rest[written..],
-                Err(rustix::io::Errno::INTR) => continue,
-                Err(_) if !given => return None,
-                Err(_) => return Some(Ended::Exited(1)),
-            }
-            given = true;
-        }
-    }
-    Some(ended)
 }
 
 /// Has this process followed; the preludes' paths, as long as their files are open. None where it
@@ -250,6 +229,6 @@ fn keep(
         store.put(&question.name(), &all)?;
     }
     let name = question.name_here(surroundings, &all);
-    store.put(&name, &RememberedAnswer::of(question.clone(), trace, began))?;
+    store.put(&name, &RememberedAnswer::of(question.clone(), trace, notes.pager, began))?;
     if store.is_full() { store.tidy() } else { Ok(()) }
 }

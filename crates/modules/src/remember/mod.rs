@@ -19,6 +19,7 @@
 
 mod answer;
 mod ask;
+mod give;
 mod notes;
 mod programs;
 mod question;

@@ -8,6 +8,8 @@
 //! | `until/SECONDS` | the answer is another from this moment on, in seconds since 1970 |
 //! | `age/SECONDS` | it was asked of files whether they were changed this long ago or less |
 //! | `child/WORD` | the next child depends on what was noted before, and is not followed |
+//! | `pager/WORDS` | the next child, started by these words with a zero byte between them, shows the user what is written to it, on standard error |
+//! | `changed` | the tool has changed its environment, which a pager would see |
 //! | `terminal` | the size of the terminal at standard input was used |
 //! | `getcwd` | the next getcwd(2) decides nothing |
 //! | `cwd` | the working directory decides |
@@ -28,6 +30,8 @@ pub(super) struct ToolNotes {
     pub whole_environment: bool,
     pub terminal: bool,
     pub working_directory: bool,
+    /// The words that start a pager.
+    pub pager: Vec<Vec<u8>>,
     until: BTreeSet<i64>,
     ages: BTreeSet<i64>,
 }
@@ -55,7 +59,13 @@ impl ToolNotes {
             (b"age", Some(_)) => drop(self.ages.insert(number()?)),
             (b"terminal", None) => self.terminal = true,
             (b"cwd", None) => self.working_directory = true,
-            (b"child", Some(_)) | (b"getcwd" | b"user", None) | (b"user", Some(b"known")) => {}
+            (b"pager", Some(words)) => {
+                self.pager = plain(words)?.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect()
+            }
+            (b"changed", None)
+            | (b"child", Some(_))
+            | (b"getcwd" | b"user", None)
+            | (b"user", Some(b"known")) => {}
             _ => return None,
         }
         Some(())

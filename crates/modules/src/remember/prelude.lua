@@ -9,7 +9,8 @@ if _VERSION == "Lua 5.1" then return end -- its arg names no script yet
 local tcl_prelude = ...
 local _G, arg, io, os, debug, package = _G, arg, io, os, debug, package
 local open, popen, getenv, time, setlocale = io.open, io.popen, os.getenv, os.time, os.setlocale
-local pcall, error, type, rawset, pack, unpack = pcall, error, type, rawset, table.pack, table.unpack
+local pcall, error, type, rawset, next = pcall, error, type, rawset, next
+local pack, unpack = table.pack, table.unpack
 local getinfo, getlocal, getupvalue = debug.getinfo, debug.getlocal, debug.getupvalue
 
 -- `-e` and what it evaluates are no arguments.
@@ -17,14 +18,14 @@ local first = 0
 while arg[first - 1] do first = first - 1 end
 for i = -1, first, -1 do arg[i] = arg[i - 2] end
 
+local function escaped(text)
+   return (text:gsub("[^A-Za-z0-9_]", function(byte) return ("%%%02X"):format(byte:byte()) end))
+end
+
 local said = {}
 local function note(kind, rest)
    local path = "/proc/becalm/" .. kind
-   if rest then
-      path = path .. "/" .. rest:gsub("[^A-Za-z0-9_]", function(byte)
-         return ("%%%02X"):format(byte:byte())
-      end)
-   end
+   if rest then path = path .. "/" .. escaped(rest) end
    if not said[path] then
       said[path] = true
       open(path)
@@ -82,10 +83,21 @@ end
 
 local set_variable
 
+-- Variables that a program would see with another value than Lmod has come with; but for Lmod's own,
+-- which no pager reads.
+local changed, came_with = {}, {}
+local function changes(name, value)
+   if type(name) ~= "string" or name:find("^_ModuleTable") or name:find("^_*LMOD_")
+      or name:find("^ModuleTool") or name == "MODULEPATH" then return end
+   if came_with[name] == nil then came_with[name] = getenv(name) or false end
+   changed[name] = (value or false) ~= came_with[name] or nil
+end
+
 local function posix_setenv(original)
    set_variable = original
    return function(...)
-      local name, _, overwrite = ...
+      local name, value, overwrite = ...
+      changes(name, value)
       if overwrite == false then reads(name)
       elseif type(name) == "string" then own[name] = true end
       local result = pack(forward("setenv", original, ...))
@@ -311,8 +323,17 @@ local WIDTHS = {
    ["tput cols 2> /dev/null"] = function() return look_for("tput") and look_for_terminfo() end,
 }
 
+-- What Lmod has shown to the user, by `sh`, which lets a program be found by its path.
+local function is_pager(command, mode)
+   return mode == "w" and type(command) == "string" and not next(changed)
+      and command:find("^LESS=[%w.,:+-]* /[%w/._+-]+ 1>&2$")
+end
+
 io.popen = function(...)
    local command, mode = ...
+   if is_pager(command, mode) and look("/bin/sh") and look(command:match(" (/[^ ]+)")) then
+      open("/proc/becalm/pager/%2Fbin%2Fsh%00%2Dc%00" .. escaped(command))
+   end
    local dependencies = mode == nil and WIDTHS[command]
    if dependencies and is_silent_shell() and dependencies() then
       note("terminal")

@@ -84,9 +84,29 @@ namespace eval ::tcl::becalm {
         }
 
         proc opens {command operation} {
-            if {[string index [lindex $command 1] 0] eq {|}} {
+            set what [lindex $command 1]
+            if {[string index $what 0] ne {|}} return
+            set pager [pager [string range $what 1 end]]
+            if {[llength $command] == 3 && [lindex $command 2] eq {w} && $pager ne {}} {
+                file exists /proc/becalm/pager/$pager
+            } else {
                 note unrepeatable/program
             }
+            return
+        }
+
+        # The words of a pager as Modules starts it, or none.
+        proc pager {words} {
+            if {![string is list $words] || [lrange $words end-1 end] ne {>@stderr 2>@stderr}} return
+            set words [lrange $words 0 end-2]
+            set program [lindex $words 0]
+            if {[string index $program 0] ne {/} || ![file executable $program]
+                || [regexp {[|<>&]} $words]} return
+            return [plain [join $words \0]]
+        }
+
+        proc changes {name element operation} {
+            note changed
             return
         }
 
@@ -156,6 +176,7 @@ namespace eval ::tcl::becalm {
 
         apply {{} {
             trace add variable ::env {read array} ::tcl::becalm::read
+            trace add variable ::env {write unset} ::tcl::becalm::changes
             foreach {name what} {
                 ::tcl::clock::seconds clock ::tcl::clock::clicks clock ::time clock
                 ::tcl::clock::milliseconds clock ::tcl::clock::microseconds clock

@@ -27,6 +27,8 @@ const DEPENDENCIES_MOST: usize = 100_000;
 
 /// How a note begins that says what the next child depends on: the notes before it.
 const CHILD: &[u8] = b"child/";
+/// And one that says that the next child shows what is written to it, and how it is started.
+const PAGER: &[u8] = b"pager/";
 
 /// A process that is being followed, with those that it starts.
 pub(super) struct FollowedCommand<'a> {
@@ -51,6 +53,10 @@ pub(super) struct FollowedCommand<'a> {
     directory_is_free: bool,
     /// Whether it may ask what its user is called: that goes with the user's number, which is known.
     asks_for_user: bool,
+    /// Whether it has started a pager.
+    pages: bool,
+    /// Whether it has changed its environment.
+    environment_changed: bool,
     /// When the command began, in seconds since 1970.
     began: i64,
 }
@@ -85,6 +91,8 @@ impl<'a> FollowedCommand<'a> {
             home: None,
             directory_is_free: false,
             asks_for_user: true,
+            pages: false,
+            environment_changed: false,
             began: now.as_secs() as i64,
         }
     }
@@ -224,6 +232,7 @@ impl<'a> FollowedCommand<'a> {
             child: self.child,
             uses_directory: &mut uses_directory,
             asks_for_user: self.asks_for_user,
+            pages: self.pages,
         }
         .question()?;
         if matches!(question, PendingQuestion::WorkingDirectory) && self.directory_is_free {
@@ -248,7 +257,15 @@ impl<'a> FollowedCommand<'a> {
                 b"getcwd" => self.directory_is_free = true,
                 b"user" => self.asks_for_user = true,
                 b"begun" | b"user/known" => self.asks_for_user = false,
+                b"changed" => self.environment_changed = true,
                 note if note.starts_with(CHILD) => self.child = NotedChild::Announced,
+                // A pager may do as the environment says, and is started with becalm's again.
+                note if note.starts_with(PAGER) && (self.pages || self.environment_changed) => {
+                    return Err(unrepeatable("it starts a pager in another environment"));
+                }
+                note if note.starts_with(PAGER) => {
+                    (self.child, self.pages) = (NotedChild::Announced, true);
+                }
                 _ => {}
             }
             self.trace.notes.push(note.clone());

@@ -33,6 +33,8 @@ pub enum WrittenTo {
     Stdout,
     /// Descriptor 2.
     Stderr,
+    /// A pipe to a program that shows it to the user.
+    Pager,
 }
 
 /// Why a command was let go of.

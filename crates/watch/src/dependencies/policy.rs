@@ -90,6 +90,8 @@ pub(super) struct EnteredCall<'a> {
     pub uses_directory: &'a mut bool,
     /// Whether the process may ask what its user is called.
     pub asks_for_user: bool,
+    /// Whether what it writes to a pipe is for a pager.
+    pub pages: bool,
 }
 
 impl EnteredCall<'_> {
@@ -236,6 +238,7 @@ impl EnteredCall<'_> {
             libc::F_GETFL if !matches!(self.end(fd)?, DescriptorEnd::Standard(_)) => {
                 Ok(Question::Nothing)
             }
+            libc::F_SETFL if fd > 2 && self.is_inner_pipe(fd) => Ok(Question::Nothing),
             _ => Err(unrepeatable("it changes how a file is open")),
         }
     }
@@ -272,6 +275,7 @@ impl EnteredCall<'_> {
             DescriptorEnd::Standard(1) => WrittenTo::Stdout,
             DescriptorEnd::Standard(2) => WrittenTo::Stderr,
             DescriptorEnd::Inside => return Ok(Question::Nothing),
+            DescriptorEnd::Opened if self.is_inner_pipe(fd) && self.pages => WrittenTo::Pager,
             DescriptorEnd::Opened if self.is_inner_pipe(fd) => return Ok(Question::Nothing),
             _ => return Err(unrepeatable("it writes to a file")),
         };
