@@ -105,6 +105,11 @@ impl<'a> ElfFile<'a> {
         text.split(|byte| *byte == 0).next()
     }
 
+    /// The name of a section, without its NUL.
+    pub(super) fn section_name(&self, section: &Section) -> Option<&'a [u8]> {
+        section_name(&self.header, &self.sections, self.bytes, section)
+    }
+
     /// The segments that are loaded.
     pub(super) fn loads(&self) -> impl Iterator<Item = &ElfProgramHeader> {
         self.segments.iter().filter(|segment| segment.kind == elf::PT_LOAD)
