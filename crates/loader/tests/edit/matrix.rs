@@ -35,9 +35,9 @@ fn every_linkers_file_in_every_layout_has_room_with_a_segment_more() {
     for linker in LINKERS {
         for layout in LAYOUTS.iter().filter(|layout| knows(linker, layout)) {
             let flags = [&[*linker], *layout].concat();
-            let project = Project::build(&flags, false, 0);
-            for path in [project.program(), project.path_of("a"), project.path_of("b")] {
-                let grown = project.bind(&path, DETOUR, EditRoom { grow: true });
+            let project = Project::build(&flags, true, 0);
+            for path in [project.program(), project.path_of("a")] {
+                let grown = project.grow(&path);
                 assert_eq!(grown, Ok(Tier::Grown), "{flags:?} {path:?}");
             }
             project.check_everything(&format!("{flags:?}"));
@@ -58,15 +58,20 @@ fn check_debugger(project: &Project, flags: &[&str]) {
             }
         }
         let program = project.program();
-        let script = ["-nx", "-batch", "-ex", "break b", "-ex", "run", "-ex", "backtrace"];
-        let arguments = [&script[..], &[program.to_str().unwrap()]].concat();
+        let commands = ["set breakpoint pending on", "break b", "run", "backtrace"];
+        let commands = commands.iter().flat_map(|command| ["-ex", command]);
+        let mut arguments = vec!["-nx", "-batch"];
+        arguments.extend(commands.chain([program.to_str().unwrap()]));
         let output = run("gdb".as_ref(), &arguments, &[("DEBUGINFOD_URLS", "")]);
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         for frame in ["#0  b () at ", "in a (x=0) at ", "in main () at "] {
             assert!(said.contains(frame), "{flags:?} split {split}: {said}");
         }
-        let complaints = String::from_utf8_lossy(&output.stderr).to_lowercase();
-        assert!(!complaints.contains("warning"), "{flags:?} split {split}: {complaints}");
+        let complaints = String::from_utf8_lossy(&output.stderr);
+        // Times of a second: the compiler's source may be as new as what it made of it.
+        let warns = |line: &&str| line.contains("warning") && !line.contains("more recent");
+        let warning = complaints.lines().find(warns);
+        assert_eq!(warning, None, "{flags:?} split {split}");
     }
 }
 
@@ -89,7 +94,9 @@ fn a_grown_file_has_room_in_what_is_dead_and_can_grow_again() {
     for linker in LINKERS {
         let project = Project::build(&[linker], false, 0);
         let library = project.path_of("a");
-        for (detour, tier) in [(DETOUR, Tier::Grown), (10, Tier::DeadBytes), (DETOUR + 40, Tier::Grown)] {
+        for (detour, tier) in
+            [(DETOUR, Tier::Grown), (10, Tier::DeadBytes), (DETOUR + 40, Tier::Grown)]
+        {
             let program = project.bind(&project.program(), 0, EditRoom { grow: true });
             assert!(program.is_ok(), "{linker}: {program:?}");
             let again = project.bind(&library, detour, EditRoom { grow: true });

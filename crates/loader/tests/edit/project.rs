@@ -57,7 +57,7 @@ impl Project {
     }
 
     fn gcc(&self, source: &str, to: &Path, needs: &[&str], rpath: bool, more: &[&str]) {
-        let text = self.directory.path().join("source.c");
+        let text = to.with_extension("c");
         fs::write(&text, source).unwrap();
         let mut arguments: Vec<String> = vec![text.to_str().unwrap().into(), "-g".into()];
         arguments.extend(["-o".to_owned(), to.to_str().unwrap().to_owned()]);
@@ -65,7 +65,8 @@ impl Project {
         let shared = more.contains(&"-shared");
         let of_programs = ["-no-pie", "-static-pie"];
         let flags = self.flags.iter();
-        arguments.extend(flags.filter(|flag| !shared || !of_programs.contains(&flag.as_str())).cloned());
+        arguments
+            .extend(flags.filter(|flag| !shared || !of_programs.contains(&flag.as_str())).cloned());
         for name in ["a", "b"] {
             let directory = self.prefix(name);
             arguments.push(format!("-L{}", directory.display()));
@@ -82,9 +83,25 @@ impl Project {
     /// Makes all names of `path` absolute and drops its RPATH; how that went. A detour is how
     /// many `./` the names have, to make them long.
     pub fn bind(&self, path: &Path, detour: usize, room: EditRoom) -> Result<Tier, Refused> {
+        self.edit(path, detour, SearchPathEdit::Remove, room)
+    }
+
+    /// Makes all names of `path` absolute, and gives it an RPATH that no slack holds.
+    pub fn grow(&self, path: &Path) -> Result<Tier, Refused> {
+        let long = format!("/{}", "nowhere/".repeat(1000));
+        self.edit(path, 0, SearchPathEdit::Rpath(long.into_bytes()), EditRoom { grow: true })
+    }
+
+    fn edit(
+        &self,
+        path: &Path,
+        detour: usize,
+        search: SearchPathEdit,
+        room: EditRoom,
+    ) -> Result<Tier, Refused> {
         let bytes = fs::read(path).unwrap();
         let needed = replace(&by_patchelf(path), |name| self.absolute(name, detour));
-        let request = EditRequest { needed, search: SearchPathEdit::Remove };
+        let request = EditRequest { needed, search };
         let (edited, after) = checked_edit(&bytes, &request, room)?;
         install(path, &after);
         Ok(edited.tier)

@@ -1,0 +1,121 @@
+//! Other versions of glibc, each by its own loader: the model's probes are those that it makes.
+//!
+//! They are Debian's packages, unpacked by setup/other-glibcs. A program names the loader by path,
+//! and has the C library beside it in its list.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use crate::real::Run;
+use crate::real::build::{Workshop, patchelf, rpath, runpath};
+use crate::real::say::text;
+use crate::store;
+use loader::{Disk, Libc};
+
+/// Releases of Debian, and which version each has at least.
+const RELEASES: &[(&str, (u32, u32))] =
+    &[("bullseye", (2, 31)), ("bookworm", (2, 36)), ("trixie", (2, 41)), ("testing", (2, 42))];
+
+/// The loader of each release, with its version's number.
+fn loaders() -> Vec<(PathBuf, (u32, u32))> {
+    let home = testkit::installed::other_glibcs();
+    let loader = |(release, version): &(&str, (u32, u32))| {
+        let places = ["lib", "usr/lib"].map(|lib| home.join(release).join(lib));
+        let mut places = places.iter().map(|lib| lib.join("x86_64-linux-gnu/ld-linux-x86-64.so.2"));
+        let place =
+            places.find(|place| fs::symlink_metadata(place).is_ok_and(|data| !data.is_dir()));
+        (place.unwrap_or_else(|| panic!("{release}: setup/other-glibcs unpacks it")), *version)
+    };
+    RELEASES.iter().map(loader).collect()
+}
+
+/// A program for a loader: without a version of any symbol, so that each C library will do.
+fn program(shop: &Workshop, loader: &Path, needs: &[&Path], options: &[&str]) -> PathBuf {
+    let named = format!("-Wl,--dynamic-linker={}", text(loader));
+    let libc = loader.with_file_name("libc.so.6");
+    let needs = [needs, &[&libc][..]].concat();
+    let bare = ["-nostdlib", "-Wl,--entry=main", &named];
+    shop.program("bin/program", &needs, &[&bare[..], options].concat())
+}
+
+#[test]
+fn every_version_is_taken_for_what_it_is() {
+    for (loader, at_least) in loaders() {
+        let shop = Workshop::new();
+        let setting = Run::of(program(&shop, &loader, &[], &[])).setting(&Disk::new());
+        let Libc::Glibc(profile) = setting.libc else { panic!("{loader:?}") };
+        assert!(profile.version >= at_least, "{loader:?}: {:?}", profile.version);
+        println!("{loader:?}: {:?}", profile.version);
+    }
+}
+
+#[test]
+fn every_version_searches_lists_as_predicted() {
+    for (loader, _) in loaders() {
+        let shop = Workshop::new();
+        let low = shop.library("low/liblow.so", &[], &[]);
+        let middle = shop.library("middle/libmiddle.so", &[&low], &[]);
+        let own = text(loader.parent().unwrap());
+        let (missing, low) = (shop.path("missing"), shop.path("low"));
+        let list = format!("{}:$ORIGIN/../middle:{}:{own}", text(&missing), text(&low));
+        let lists = format!("{}:{}:{own}:", text(&low), text(&shop.path("middle")));
+        for (options, library_path) in [
+            (vec![rpath(&list)], None),
+            (vec![runpath(&list)], None),
+            (vec![runpath(&list)], Some(lists.as_str())),
+            (vec![rpath(&format!("$LIB:$PLATFORM:{list}"))], None),
+            (vec!["-Wl,-z,nodefaultlib".to_owned(), runpath(&list)], None),
+            (vec![], Some(lists.as_str())),
+            (vec![], None),
+        ] {
+            let options: Vec<&str> = options.iter().map(String::as_str).collect();
+            let program = program(&shop, &loader, &[&middle], &options);
+            let run = Run::of(&program);
+            let run = match library_path {
+                Some(list) => run.with("LD_LIBRARY_PATH", list),
+                None => run,
+            };
+            run.assert_true();
+            run.with("LD_PRELOAD", "libm.so.6 libabsent.so").assert_true();
+        }
+    }
+}
+
+#[test]
+fn every_version_takes_errors_and_tunables_as_predicted() {
+    for (loader, _) in loaders() {
+        let shop = Workshop::new();
+        let low = shop.library("low/liblow.so", &[], &[]);
+        let own = text(loader.parent().unwrap());
+        fs::write(shop.path("file"), "").unwrap();
+        symlink("loop", shop.path("loop")).unwrap();
+        for before in ["file/below", "file", "loop"] {
+            let list = format!("{}:{}:{own}", text(&shop.path(before)), text(&shop.path("low")));
+            Run::of(program(&shop, &loader, &[&low], &[&rpath(&list)])).assert_true();
+        }
+        let list = format!("{}:{own}", text(&shop.path("low")));
+        let program = program(&shop, &loader, &[&low], &[&rpath(&list)]);
+        for tunables in [
+            "glibc.cpu.hwcaps=-AVX2_Usable",
+            "glibc.cpu.hwcaps=-AVX2",
+            "glibc.cpu.hwcaps=-AVX512F,-BMI2",
+            "glibc.cpu.hwcap_mask=0",
+        ] {
+            Run::of(&program).with("GLIBC_TUNABLES", tunables).assert_true();
+        }
+        Run::of(&program).with("LD_HWCAP_MASK", "0").assert_true();
+    }
+}
+
+#[test]
+fn every_version_searches_a_store_as_predicted() {
+    for option in [&[][..], &["--runpath"], &["--no-rpath"]] {
+        let directory = tempfile::tempdir().unwrap();
+        let program = store::make(directory.path(), option, "gcc");
+        for (loader, _) in loaders() {
+            patchelf(&program, &["--set-interpreter", text(&loader)]);
+            store::assert_true_in_all_environments(&program);
+        }
+    }
+}
