@@ -45,15 +45,28 @@ impl GlibcProfile {
             self.hwcap_mask = Some(number(value));
         }
         if let Some(value) = tunable.strip_prefix(b"glibc.cpu.hwcaps=") {
-            // Features can be taken away, not added (sysdeps/x86/cpu-tunables.c). Before 2.33
-            // the names had a suffix.
+            // Features can be taken away, not added (sysdeps/x86/cpu-tunables.c).
             for name in value.split(|byte| *byte == b',').filter_map(|one| one.strip_prefix(b"-")) {
-                let name = name.strip_suffix(b"_Usable").unwrap_or(name);
-                if let Some(feature) = Features::named(name).filter(|one| can_be_taken(*one)) {
+                if let Some(feature) = self.feature(name).filter(|one| can_be_taken(*one)) {
                     self.cpu.features = self.cpu.features.without(feature);
                 }
             }
         }
+    }
+
+    /// The feature that the tunable calls so. Before 2.33 "usable" was a bit of its own, with a
+    /// name of its own; the search asked for that of three features, of the others whether the
+    /// CPU has them.
+    fn feature(&self, name: &[u8]) -> Option<Features> {
+        if self.version >= (2, 33) {
+            return Features::named(name);
+        }
+        let by_use = [Features::FMA, Features::AVX2, Features::AVX512F];
+        let (name, usable) = match name.strip_suffix(b"_Usable") {
+            Some(name) => (name, true),
+            None => (name, false),
+        };
+        Features::named(name).filter(|feature| by_use.contains(feature) == usable)
     }
 }
 

@@ -167,8 +167,11 @@ impl GlibcProfile {
             return 0;
         }
         let has = |features| self.cpu.features.has(features);
-        let avx512 =
+        let mut avx512 =
             Features::AVX512CD | Features::AVX512BW | Features::AVX512DQ | Features::AVX512VL;
+        if self.version < (2, 33) {
+            avx512 = avx512 | Features::AVX512F;
+        }
         let (bits, important) = if self.machine == X86_64 {
             let wide = self.cpu.intel && has(avx512) && !has(Features::AVX512ER);
             (IS_X86_64 | if wide { AVX512_1 } else { 0 }, IS_X86_64 | AVX512_1)

@@ -34,7 +34,7 @@ fn loaders() -> Vec<(PathBuf, (u32, u32))> {
 fn program(shop: &Workshop, loader: &Path, needs: &[&Path], options: &[&str]) -> PathBuf {
     let named = format!("-Wl,--dynamic-linker={}", text(loader));
     let libc = loader.with_file_name("libc.so.6");
-    let needs = [needs, &[&libc][..]].concat();
+    let needs = [needs, &[libc.as_path()][..]].concat();
     let bare = ["-nostdlib", "-Wl,--entry=main", &named];
     shop.program("bin/program", &needs, &[&bare[..], options].concat())
 }
@@ -96,12 +96,15 @@ fn every_version_takes_errors_and_tunables_as_predicted() {
         }
         let list = format!("{}:{own}", text(&shop.path("low")));
         let program = program(&shop, &loader, &[&low], &[&rpath(&list)]);
-        for tunables in [
-            "glibc.cpu.hwcaps=-AVX2_Usable",
-            "glibc.cpu.hwcaps=-AVX2",
-            "glibc.cpu.hwcaps=-AVX512F,-BMI2",
-            "glibc.cpu.hwcap_mask=0",
-        ] {
+        let mut tunables: Vec<String> = ["hwcap_mask=0", "hwcap_mask=6", "hwcaps=-AVX512F,-BMI2"]
+            .map(|tunable| format!("glibc.cpu.{tunable}"))
+            .into();
+        for feature in ["AVX2", "FMA", "BMI1", "LZCNT", "MOVBE", "POPCNT", "AVX512F", "AVX512DQ"] {
+            for suffix in ["", "_Usable"] {
+                tunables.push(format!("glibc.cpu.hwcaps=-{feature}{suffix}"));
+            }
+        }
+        for tunables in tunables {
             Run::of(&program).with("GLIBC_TUNABLES", tunables).assert_true();
         }
         Run::of(&program).with("LD_HWCAP_MASK", "0").assert_true();

@@ -225,6 +225,11 @@ impl GlibcLoader<'_> {
             true => Err(Errno(libc::ENOENT)),
             false => self.world.is_directory(asked),
         };
+        // With a slash at its end, a path that leads to something else is none.
+        let answer = match answer {
+            Ok(false) if self.profile.stats_with_slash() => Err(Errno(libc::ENOTDIR)),
+            answer => answer,
+        };
         let (said, status) = match answer {
             Ok(true) => (ProbeResult::Found, DirectoryStatus::Existing),
             Ok(false) => (ProbeResult::Found, DirectoryStatus::Nonexisting),
