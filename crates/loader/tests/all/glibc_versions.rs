@@ -122,3 +122,63 @@ fn every_version_searches_a_store_as_predicted() {
         }
     }
 }
+
+#[test]
+fn every_version_takes_flags_of_the_dynamic_section_as_predicted() {
+    let flags = ["nodefaultlib", "nodlopen", "initfirst", "global", "nodelete", "origin"];
+    let flags = [&flags[..], &["interpose", "loadfltr", "now", "nodump", "execstack"]].concat();
+    for (loader, _) in loaders() {
+        let shop = Workshop::new();
+        let own = text(loader.parent().unwrap());
+        for (at, flag) in flags.iter().enumerate() {
+            // Each alone and with the next, in a library and in the program.
+            let pair =
+                [format!("-Wl,-z,{flag}"), format!("-Wl,-z,{}", flags[(at + 1) % flags.len()])];
+            let both: Vec<&str> = pair.iter().map(String::as_str).collect();
+            let low = shop.library("low/liblow.so", &[], &both[..1]);
+            let middle = shop.library("middle/libmiddle.so", &[&low], &both);
+            let list = runpath(&format!("{}:{own}", text(&shop.path("middle"))));
+            let program = program(&shop, &loader, &[&middle], &[&both[..], &[&list]].concat());
+            Run::of(&program).assert_true();
+            Run::of(&program).with("LD_LIBRARY_PATH", shop.path("low")).assert_true();
+        }
+    }
+}
+
+#[test]
+fn every_version_takes_the_loaders_variables_as_predicted() {
+    for (loader, _) in loaders() {
+        let shop = Workshop::new();
+        let low = shop.library("low/liblow.so", &[], &["-Wl,-z,execstack"]);
+        let own = text(loader.parent().unwrap());
+        let program = program(&shop, &loader, &[&low], &[&runpath(own)]);
+        let run = Run::of(&program).with("LD_LIBRARY_PATH", shop.path("low"));
+        for (name, value) in [
+            ("GLIBC_TUNABLES", "glibc.rtld.enable_secure=1"),
+            ("GLIBC_TUNABLES", "glibc.rtld.enable_secure=0"),
+            ("GLIBC_TUNABLES", "glibc.rtld.enable_secure=0x1:glibc.cpu.hwcaps=-AVX2"),
+            ("GLIBC_TUNABLES", "glibc.cpu.hwcaps=-AVX2:glibc.rtld.enable_secure=1"),
+            ("GLIBC_TUNABLES", "glibc.rtld.dynamic_sort=1"),
+            ("GLIBC_TUNABLES", "glibc.rtld.nns=2:glibc.rtld.optional_static_tls=0"),
+            ("GLIBC_TUNABLES", "glibc.rtld.execstack=0"),
+            ("GLIBC_TUNABLES", "glibc.rtld.execstack=1"),
+            ("LD_ASSUME_KERNEL", "2.4.1"),
+            ("LD_ASSUME_KERNEL", "99.0.0"),
+            ("LD_ASSUME_KERNEL", "3.2.0"),
+            ("LD_ASSUME_KERNEL", "3.1.9"),
+            ("LD_ASSUME_KERNEL", "3"),
+            ("LD_ASSUME_KERNEL", "4"),
+            ("LD_ASSUME_KERNEL", "2.4"),
+            ("LD_ASSUME_KERNEL", "x"),
+            ("LD_ASSUME_KERNEL", ""),
+            ("GLIBC_TUNABLES", "glibc.rtld.enable_secure=2"),
+            ("LD_BIND_NOW", "1"),
+            ("LD_DYNAMIC_WEAK", "1"),
+            ("LD_ORIGIN_PATH", "/nowhere"),
+            ("LD_PREFER_MAP_32BIT_EXEC", "1"),
+            ("LD_USE_LOAD_BIAS", "1"),
+        ] {
+            run.clone().with(name, value).assert_true();
+        }
+    }
+}

@@ -285,7 +285,7 @@ impl GlibcLoader<'_> {
             return Ok(known);
         }
         let Ok(object) = opened.object else { return Err(MissingReason::NotFound(quest.errno)) };
-        if let Some(why) = unmappable(&object, self.profile.version) {
+        if let Some(why) = unmappable(&object, self.profile) {
             if let Some(probe) = self.probes.last_mut() {
                 probe.answer = ProbeResult::Rejected(Rejection::Unfit(why));
             }
