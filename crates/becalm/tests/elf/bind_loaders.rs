@@ -2,7 +2,7 @@
 //! other ways.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use testkit::bound::{Site, changed, loads, reason, says, shown, start};
@@ -167,7 +167,7 @@ fn is_bound_with_a_segment_more(build: impl Fn(&Site, &str, &[String]) -> String
         assert_eq!(shown(&app, &asks), before);
         assert_eq!(start(&app, &[]).in_vain(), 0);
     }
-    write_program(app.as_ref(), &grown);
+    write_program(Path::new(&app), &grown);
     site.undo();
     site.snapshot().assert_is(&untouched);
 }
