@@ -149,9 +149,10 @@ impl<'a> ElfFile<'a> {
         segments.chain(sections).chain(tables).max().unwrap_or(0)
     }
 
-    /// Whether bytes follow that no header names.
+    /// Whether bytes follow that no header names. Zeros are none: patchelf leaves one.
     pub(super) fn has_overlay(&self) -> bool {
-        self.end() < self.bytes.len() as u64
+        let behind = usize::try_from(self.end()).ok().and_then(|end| self.bytes.get(end..));
+        behind.is_some_and(|behind| behind.iter().any(|byte| *byte != 0))
     }
 }
 

@@ -14,6 +14,10 @@ use super::records::ElfProgramHeader;
 use super::references::References;
 use super::yielding::{Yielding, follows, holds_all, may_move};
 
+/// What lies between parts of a file: padding, and what patchelf leaves where something was that it
+/// has moved.
+const FILLER: [u8; 3] = [0, b'X', b'Z'];
+
 /// What has to go so that the table of program headers has room for one more; nothing where
 /// something follows that cannot move.
 pub(super) fn behind_the_table(elf: &ElfFile<'_>, references: &References) -> Option<Yielding> {
@@ -47,11 +51,12 @@ pub(super) fn behind_the_table(elf: &ElfFile<'_>, references: &References) -> Op
         })
     };
     let bytes = slice(elf.bytes, range.start, range.end - range.start).ok()?;
-    let only_padding = range.clone().zip(bytes).all(|(at, byte)| *byte == 0 || covered(at));
+    let only_filler =
+        range.clone().zip(bytes).all(|(at, byte)| FILLER.contains(byte) || covered(at));
     let all = range.end <= load.file_end()
         && movable
         && segments_follow
-        && only_padding
+        && only_filler
         && holds_all(elf, references, &sections, &range);
     let addresses = range.start.wrapping_add(step)..range.end.wrapping_add(step);
     all.then_some(Yielding { range, addresses, sections })
