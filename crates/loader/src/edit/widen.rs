@@ -10,9 +10,9 @@ use ::object::elf;
 
 use super::elf::ElfFile;
 use super::format::slice;
-use super::records::ElfProgramHeader;
+use super::records::{ElfProgramHeader, Section};
 use super::references::References;
-use super::yielding::{Yielding, follows, holds_all, may_move};
+use super::yielding::{Yielding, follows, may_move, tag_of};
 
 /// What lies between parts of a file: padding, and what patchelf leaves where something was that it
 /// has moved.
@@ -24,42 +24,58 @@ pub(super) fn behind_the_table(elf: &ElfFile<'_>, references: &References) -> Op
     let table = elf.segment_table();
     let load = &elf.segments[elf.load_of(table.start)?];
     let end = whole(elf, table.end, table.end + ElfProgramHeader::bytes(elf.format));
-    if elf.sections.is_empty() || elf.segments.len() + 1 >= elf::PN_XNUM.into() {
+    if elf.sections.is_empty() || end > load.file_end() {
         return None;
     }
     let range = table.end..end;
-    let inside = |offset: u64, end: u64| range.start <= offset && end <= range.end;
-    let sections: Vec<usize> = elf
-        .sections_in_file()
-        .filter(|(_, section)| inside(section.offset, section.file_end()))
-        .map(|(index, _)| index)
-        .collect();
+    let inside = |section: &Section| range.start <= section.offset && section.file_end() <= end;
+    let sections = elf.sections_in_file().filter(|(_, section)| inside(section));
+    let sections: Vec<usize> = sections.map(|(index, _)| index).collect();
     let step = load.address.wrapping_sub(load.offset);
-    let movable = sections.iter().map(|index| &elf.sections[*index]).all(|section| {
-        may_move(elf, section) && section.address.wrapping_sub(section.offset) == step
-    });
-    let segments_follow = elf.segments.iter().filter(|segment| is_part(segment)).all(|segment| {
-        segment.file_end() <= range.start
-            || range.end <= segment.offset
-            || follows(segment)
-                && inside(segment.offset, segment.file_end())
-                && segment.address.wrapping_sub(segment.offset) == step
-    });
-    let covered = |at: u64| {
-        sections.iter().any(|index| {
-            (elf.sections[*index].offset..elf.sections[*index].file_end()).contains(&at)
-        })
-    };
-    let bytes = slice(elf.bytes, range.start, range.end - range.start).ok()?;
-    let only_filler =
-        range.clone().zip(bytes).all(|(at, byte)| FILLER.contains(byte) || covered(at));
-    let all = range.end <= load.file_end()
-        && movable
-        && segments_follow
-        && only_filler
-        && holds_all(elf, references, &sections, &range);
     let addresses = range.start.wrapping_add(step)..range.end.wrapping_add(step);
-    all.then_some(Yielding { range, addresses, sections })
+    let yielding = Yielding { range, addresses, sections };
+    let yields = yielding.is_whole(elf, references)
+        && sections_may_move(elf, &yielding, step)
+        && segments_follow(elf, &yielding, step)
+        && only_filler_between(elf, &yielding)?;
+    yields.then_some(yielding)
+}
+
+fn sections_may_move(elf: &ElfFile<'_>, yielding: &Yielding, step: u64) -> bool {
+    yielding.parts(elf).all(|section| {
+        may_move(elf, section) && section.address.wrapping_sub(section.offset) == step
+    })
+}
+
+/// Whether no segment but those that follow their bytes show any of these. What such a segment
+/// shows stays as it is; of tables, the names of files may change.
+fn segments_follow(elf: &ElfFile<'_>, yielding: &Yielding, step: u64) -> bool {
+    let meets = |segment: &ElfProgramHeader, from: u64, end: u64| {
+        from < segment.file_end() && segment.offset < end
+    };
+    let shows_table = |segment: &ElfProgramHeader| {
+        let mut tables = yielding.parts(elf).filter(|section| tag_of(section).is_some());
+        tables.any(|table| meets(segment, table.offset, table.file_end()))
+    };
+    let range = &yielding.range;
+    let mut parts = elf.segments.iter().filter(|segment| is_part(segment));
+    parts.all(|segment| {
+        !meets(segment, range.start, range.end)
+            || follows(segment)
+                && range.start <= segment.offset
+                && segment.file_end() <= range.end
+                && segment.address.wrapping_sub(segment.offset) == step
+                && !shows_table(segment)
+    })
+}
+
+fn only_filler_between(elf: &ElfFile<'_>, yielding: &Yielding) -> Option<bool> {
+    let bytes = slice(elf.bytes, yielding.range.start, yielding.size()).ok()?;
+    let covered = |at: u64| {
+        yielding.parts(elf).any(|section| (section.offset..section.file_end()).contains(&at))
+    };
+    let mut all = yielding.range.clone().zip(bytes);
+    Some(all.all(|(at, byte)| FILLER.contains(byte) || covered(at)))
 }
 
 /// The end of the sections and segments, whole, that begin before `end`.

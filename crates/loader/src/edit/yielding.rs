@@ -86,9 +86,10 @@ pub(super) fn may_move(elf: &ElfFile<'_>, section: &Section) -> bool {
     section.flags & elf::SHF_ALLOC.0 != 0 && (is_table() || is_note() || is_interpreter())
 }
 
-/// Whether a program header follows the bytes that it shows.
+/// Whether a program header shows bytes, and follows them.
 pub(super) fn follows(segment: &ElfProgramHeader) -> bool {
     matches!(segment.kind, elf::PT_INTERP | elf::PT_NOTE | elf::PT_GNU_PROPERTY)
+        && segment.file_size > 0
 }
 
 /// The version tables behind the string table: as few as yield `missing` bytes.
@@ -117,37 +118,43 @@ pub(super) fn yielding(
         end = next.file_end();
     }
     let first = elf.sections.get(*sections.first()?)?;
-    if !holds_all(elf, references, &sections, &(first.offset..end)) {
-        return None;
-    }
     let addresses = first.address..first.address.checked_add(end - first.offset)?;
-    Some(Yielding { range: first.offset..end, addresses, sections })
-}
-
-/// Whether all that is in `range` of the file, and no less, is those sections, whole.
-pub(super) fn holds_all(
-    elf: &ElfFile<'_>,
-    references: &References,
-    sections: &[usize],
-    range: &Range<u64>,
-) -> bool {
-    let meets = |other: &Range<u64>| other.start < range.end && range.start < other.end;
-    let others = elf.sections_in_file().filter(|(index, _)| !sections.contains(index));
-    let alone = others.into_iter().all(|(_, other)| !meets(&(other.offset..other.file_end())));
-    // Records that run out of their section would be torn apart.
-    let whole = |records: &Range<u64>| {
-        let mut own = sections.iter().map(|index| &elf.sections[*index]);
-        own.any(|own| own.offset <= records.start && records.end <= own.file_end())
-    };
-    alone
-        && !meets(&elf.section_table())
-        && references.records.iter().filter(|records| meets(records)).all(whole)
+    let yielding = Yielding { range: first.offset..end, addresses, sections };
+    yielding.is_whole(elf, references).then_some(yielding)
 }
 
 impl Yielding {
     /// In bytes.
     pub(super) fn size(&self) -> u64 {
         self.range.end - self.range.start
+    }
+
+    /// Its sections.
+    pub(super) fn parts<'s>(&'s self, elf: &'s ElfFile<'_>) -> impl Iterator<Item = &'s Section> {
+        self.sections.iter().map(|index| &elf.sections[*index])
+    }
+
+    /// Whether all that is there, and no less, is those sections, whole, and the dynamic section
+    /// points to nothing else in it.
+    pub(super) fn is_whole(&self, elf: &ElfFile<'_>, references: &References) -> bool {
+        let meets =
+            |other: &Range<u64>| other.start < self.range.end && self.range.start < other.end;
+        let others = elf.sections_in_file().filter(|(index, _)| !self.sections.contains(index));
+        let alone = others.into_iter().all(|(_, other)| !meets(&(other.offset..other.file_end())));
+        let own = || self.parts(elf);
+        // Records that run out of their section would be torn apart.
+        let whole = |records: &Range<u64>| {
+            own().any(|own| own.offset <= records.start && records.end <= own.file_end())
+        };
+        let is_shown = |tag: &elf::DynamicTag| {
+            let pointed_to = elf.dynamic.value(*tag).filter(|to| self.addresses.contains(to));
+            pointed_to
+                .is_none_or(|to| own().any(|own| own.address == to && tag_of(own) == Some(*tag)))
+        };
+        alone
+            && !meets(&elf.section_table())
+            && TABLE_TAGS.iter().all(is_shown)
+            && references.records.iter().filter(|records| meets(records)).all(whole)
     }
 
     /// Moves the bytes, and all headers that show them.
