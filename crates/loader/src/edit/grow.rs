@@ -24,18 +24,13 @@ pub(super) fn grow(
     if elf.has_overlay() {
         return Err(Hazard::Overlay.into());
     }
-    // A table that an earlier edit stretched over other sections cannot move as a whole.
-    if elf.strings.slack_section.is_some()
-        || elf.strings.section.is_some_and(|index| elf.sections[index].size != elf.strings.size)
-    {
-        return Err(Refused::NoRoom { missing });
-    }
     let spared = spare_header(elf);
     let evicted = match spared {
         Some(_) => None,
         None => Some(behind_the_table(elf, references).ok_or(Refused::NoSpareHeader)?),
     };
-    // As aligned there as here.
+    // What an earlier edit stretched over other sections moves with them: offsets hold.
+    // What is evicted is as aligned there as here.
     let padding = evicted.as_ref().map_or(0, |evicted| evicted.range.start % PAGE);
     let ahead = evicted.as_ref().map_or(0, |evicted| padding + evicted.size());
     let size = elf.strings.size + missing;

@@ -90,6 +90,21 @@ fn a_static_pie_has_nothing_to_bind() {
 }
 
 #[test]
+fn a_table_that_was_stretched_over_other_sections_moves_with_what_it_spans() {
+    for layout in LAYOUTS {
+        let project = Project::build(layout, false, 150);
+        let library = project.path_of("a");
+        project.bind(&project.program(), 0, EditRoom::default()).unwrap();
+        let size = fs::metadata(&library).unwrap().len();
+        assert_eq!(project.bind(&library, 250, EditRoom::default()), Ok(Tier::Slack));
+        assert!(fs::metadata(&library).unwrap().len() > size, "a section header more");
+        let grown = project.bind(&library, DETOUR, EditRoom { grow: true });
+        assert_eq!(grown, Ok(Tier::Grown), "{layout:?}");
+        project.check_everything(&format!("{layout:?}"));
+    }
+}
+
+#[test]
 fn a_grown_file_has_room_in_what_is_dead_and_can_grow_again() {
     for linker in LINKERS {
         let project = Project::build(&[linker], false, 0);
