@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use crate::real::Run;
 use crate::real::build::{Workshop, patchelf, rpath, runpath};
 use crate::real::say::text;
-use crate::store;
+use crate::{store, system_files};
 use loader::{Disk, Libc};
 
 /// Releases of Debian, and which version each has at least.
@@ -108,6 +108,30 @@ fn every_version_takes_errors_and_tunables_as_predicted() {
             Run::of(&program).with("GLIBC_TUNABLES", tunables).assert_true();
         }
         Run::of(&program).with("LD_HWCAP_MASK", "0").assert_true();
+    }
+}
+
+#[test]
+fn every_version_takes_from_the_cache_as_predicted() {
+    for (loader, _) in loaders() {
+        let shop = Workshop::new();
+        let any = shop.library("lib/libany.so.1", &[], &[]);
+        let program = program(&shop, &loader, &[&any], &[&runpath(text(loader.parent().unwrap()))]);
+        let levels = ["", "x86-64-v2", "x86-64-v3", "x86-64-v4"];
+        for level in levels {
+            if !level.is_empty() {
+                shop.library(&format!("lib/glibc-hwcaps/{level}/libany.so.1"), &[], &[]);
+            }
+            for format in ["new", "compat"] {
+                let etc = system_files::etc(&shop, &[shop.path("lib")], &["-c", format]);
+                system_files::true_simulation(&Run::of(&program), &etc);
+                for feature in ["-AVX512F", "-AVX2", "-SSE4_2"] {
+                    let tunable = format!("glibc.cpu.hwcaps={feature}");
+                    let run = Run::of(&program).with("GLIBC_TUNABLES", tunable);
+                    system_files::true_simulation(&run, &etc);
+                }
+            }
+        }
     }
 }
 
