@@ -41,11 +41,22 @@ fn every_linkers_file_in_every_layout_has_room_with_a_segment_more() {
                 assert_eq!(grown, Ok(Tier::Grown), "{flags:?} {path:?}");
             }
             project.check_everything(&format!("{flags:?}"));
+            check_linking(&project, linker);
             check_debugger(&project, &flags);
             combinations += 1;
         }
     }
     assert_eq!(combinations, LINKERS.len() * LAYOUTS.len() - 2);
+}
+
+/// Another program is linked against the library, by the same linker.
+fn check_linking(project: &Project, linker: &str) {
+    let (source, library) = (project.program().with_extension("c"), project.path_of("a"));
+    let again = project.program().with_extension("again");
+    let paths = [&source, &library, &again].map(|path| path.to_str().unwrap());
+    let rpath = format!("-Wl,-rpath,{}", library.parent().unwrap().display());
+    tool("gcc", &[linker, paths[0], paths[1], &rpath, "-o", paths[2]]);
+    assert_eq!(run(&again, &[], &[]).status.code(), Some(7), "{linker}");
 }
 
 /// gdb stops in the library and tells who called it: by the debug information in the files, and
