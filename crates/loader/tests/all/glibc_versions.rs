@@ -169,6 +169,24 @@ fn every_version_takes_flags_of_the_dynamic_section_as_predicted() {
     }
 }
 
+/// What a program, or the environment, has audited is not told (`hostile`): what a library asks
+/// for is not heeded.
+#[test]
+fn every_version_ignores_the_auditors_that_a_library_names() {
+    for (loader, _) in loaders() {
+        let shop = Workshop::new();
+        let low = shop.library("low/liblow.so", &[], &[]);
+        let own = text(loader.parent().unwrap());
+        let list = runpath(&format!("{}:{own}", text(&shop.path("low"))));
+        let program = program(&shop, &loader, &[&low], &[&list]);
+        for option in ["-Wl,--audit,libaudit.so", "-Wl,--depaudit,libaudit.so"] {
+            // Only now: the linker hands a library's auditors on to the program.
+            shop.library("low/liblow.so", &[], &[option]);
+            Run::of(&program).assert_true();
+        }
+    }
+}
+
 #[test]
 fn every_version_takes_the_loaders_variables_as_predicted() {
     for (loader, _) in loaders() {
