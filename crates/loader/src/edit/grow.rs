@@ -24,6 +24,9 @@ pub(super) fn grow(
     if elf.has_overlay() {
         return Err(Hazard::Overlay.into());
     }
+    if !table_is_alone(elf, references) {
+        return Err(Hazard::Overlap.into());
+    }
     let spared = spare_header(elf);
     let evicted = match spared {
         Some(_) => None,
@@ -57,6 +60,14 @@ pub(super) fn grow(
     }
     draft.move_table(elf, (offset + ahead, address + ahead), size)?;
     Ok((draft, elf.strings.size))
+}
+
+/// Whether the program headers lie on nothing that the loader reads: else they cannot be written.
+fn table_is_alone(elf: &ElfFile<'_>, references: &References) -> bool {
+    let table = elf.segment_table();
+    let strings = elf.strings.offset..elf.strings.offset + elf.strings.size;
+    let mut parts = references.records.iter().chain([&strings]);
+    parts.all(|part| part.end <= table.start || table.end <= part.start)
 }
 
 /// A read-only segment behind all others, aligned as the strictest of them.
