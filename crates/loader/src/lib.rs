@@ -17,7 +17,9 @@
 //! | `source` | bytes at an offset, of a file that may be cut or hostile |
 //!
 //! Not simulated: auditing libraries ([`SimulateError::Audited`]), `dlopen` during the run, a
-//! loader that is started as a program (`ld.so PROGRAM`), and other machines than x86.
+//! loader that is started as a program (`ld.so PROGRAM`), the file that `LD_PROFILE` writes, a
+//! program that asks for an executable stack where `glibc.rtld.execstack` forbids it, and other
+//! machines than x86.
 
 mod arch;
 pub mod bind;

@@ -33,6 +33,11 @@ pub fn modern_modules() -> PathBuf {
     home().join("modules")
 }
 
+/// The directory with the C libraries of other releases of Debian, each in a directory of its own.
+pub fn other_glibcs() -> PathBuf {
+    home().join("glibc")
+}
+
 /// A root directory with Apptainer in it.
 pub fn apptainer() -> PathBuf {
     home().join("apptainer/root")

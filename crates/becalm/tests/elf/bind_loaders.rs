@@ -2,11 +2,11 @@
 //! other ways.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use testkit::bound::{Site, changed, loads, reason, says, shown, start};
-use testkit::{copy_program, run};
+use testkit::{copy_program, run, write_program};
 
 /// The files that a program of musl's loads, by its loader's own word, without links.
 fn loads_by_musl(app: &str) -> Vec<PathBuf> {
@@ -143,31 +143,78 @@ fn a_program_that_is_no_pie_is_bound() {
 
 /// Twenty libraries in one directory with a long name: one short list, and far longer names than
 /// any rest of a page holds.
-#[test]
-fn a_file_without_room_grows_only_if_asked() {
+fn is_bound_with_a_segment_more(build: impl Fn(&Site, &str, &[String]) -> String) {
     let site = Site::new();
     let prefix = "p".repeat(200);
     let names: Vec<String> = (0..20).map(|number| format!("x{number}")).collect();
     let libraries: Vec<String> = names.iter().map(|name| site.part(&prefix, name, &[])).collect();
-    let list = site.rpath(&[&format!("{prefix}/lib")]);
-    let mut words = vec![list.as_str()];
-    words.extend(libraries.iter().map(String::as_str));
-    let app = site.ask("app", &words);
+    let app = build(&site, &format!("{prefix}/lib"), &libraries);
     let asks: Vec<&str> = names.iter().map(String::as_str).collect();
-    let before = shown(&app, &asks);
+    let (before, untouched) = (shown(&app, &asks), site.snapshot());
 
     let bound = site.bind(&[]);
     assert!(reason(&bound, &app).contains("no room"), "{bound:#}");
     assert_eq!(shown(&app, &asks), before);
 
     let bound = site.bind(&["--grow"]);
-    assert_eq!(bound["changes"][0]["path"], app);
-    assert_eq!(bound["changes"][0]["room"], "grown");
-    assert_eq!(shown(&app, &asks), before);
-    assert_eq!(start(&app, &[]).in_vain(), 0);
-    assert_eq!(run(Command::new("strip").arg(&app)).code(), 0);
-    assert_eq!(shown(&app, &asks), before);
-    assert_eq!(start(&app, &[]).in_vain(), 0);
+    let change = bound["changes"].as_array().unwrap().iter().find(|change| change["path"] == app);
+    assert_eq!(change.unwrap()["room"], "grown");
+    let grown = fs::read(&app).unwrap();
+    for strips in [false, true] {
+        if strips {
+            assert_eq!(run(Command::new("strip").arg(&app)).code(), 0);
+        }
+        assert_eq!(shown(&app, &asks), before);
+        assert_eq!(start(&app, &[]).in_vain(), 0);
+    }
+    write_program(Path::new(&app), &grown);
+    site.undo();
+    site.snapshot().assert_is(&untouched);
+}
+
+#[test]
+fn a_file_without_room_grows_only_if_asked_whatever_the_linker() {
+    for linker in ["bfd", "gold", "lld", "mold"] {
+        is_bound_with_a_segment_more(|site, directory, libraries| {
+            let (linker, list) = (format!("-fuse-ld={linker}"), site.rpath(&[directory]));
+            let mut words = vec![linker.as_str(), &list];
+            words.extend(libraries.iter().map(String::as_str));
+            site.ask("app", &words)
+        });
+    }
+}
+
+#[test]
+fn a_program_in_rust_has_room_too() {
+    is_bound_with_a_segment_more(|site, directory, libraries| {
+        let (source, app) = (site.at("app.rs"), site.at("app"));
+        let calls = (0..libraries.len()).map(|number| format!("x{number}"));
+        let names: Vec<String> = calls.collect();
+        let declared: String =
+            names.iter().map(|name| format!("fn {name}() -> *const c_char;")).collect();
+        let matched: String =
+            names.iter().map(|name| format!("{name:?} => Some({name}()),")).collect();
+        let text = format!(
+            "use std::ffi::{{CStr, c_char}};
+             unsafe extern \"C\" {{ {declared} }}
+             fn main() {{
+                 for name in std::env::args().skip(1) {{
+                     let said = unsafe {{ match name.as_str() {{ {matched} _ => None }} }};
+                     let said = said.map(|said| unsafe {{ CStr::from_ptr(said) }});
+                     println!(\"{{name}}: {{said:?}}\");
+                 }}
+             }}"
+        );
+        fs::write(&source, text).unwrap();
+        let mut rustc = Command::new("rustc");
+        // As users have it: with glibc's own C library, and the linker that the toolchain brings.
+        rustc.env_remove("RUSTFLAGS").args(["--edition=2024", &source, "-o", &app]);
+        rustc.arg(format!("-Clink-arg={}", site.rpath(&[directory])));
+        rustc.args(libraries.iter().map(|library| format!("-Clink-arg={library}")));
+        let done = run(&mut rustc);
+        assert_eq!(done.code(), 0, "{}", done.err());
+        app
+    });
 }
 
 /// Nix, Guix and compatibility layers bring a C library of their own.

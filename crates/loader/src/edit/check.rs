@@ -14,7 +14,7 @@ use super::goal::{FieldValue, Goal};
 use super::patch::BytePatch;
 use super::records::{ElfProgramHeader, Section};
 use super::references::{References, is_text, live_ranges};
-use super::yielding::{VERSION_TAGS, is_version_table};
+use super::yielding::{TABLE_TAGS, follows, may_move, tag_of};
 
 /// Whether `new` says what `goal` wants, and everything else as `old` did.
 pub(super) fn check(
@@ -31,8 +31,8 @@ pub(super) fn check(
     check_symbols(old, references, &new, &now)?;
     check_segments(old, &new)?;
     check_sections(old, &new)?;
-    check_version_tables(old, references, &new)?;
-    check_bytes(old, references, patches)
+    check_moved(old, references, &new)?;
+    check_bytes(old, &new, references, patches)
 }
 
 fn ensure(holds: bool, what: &'static str) -> Result<(), Refused> {
@@ -54,7 +54,7 @@ fn check_entries(old: &ElfFile<'_>, goal: &Goal, new: &ElfFile<'_>) -> Result<()
         ensure(entry.tag == *tag, "a dynamic entry's tag")?;
         if is_text(*tag) {
             ensure(new.text(entry.value)? == text_of(old, value)?, "a dynamic entry's text")?;
-        } else if !may_move(*tag) {
+        } else if !may_change(*tag) {
             ensure(*value == FieldValue::Same(entry.value), "a dynamic entry's value")?;
         }
     }
@@ -62,9 +62,9 @@ fn check_entries(old: &ElfFile<'_>, goal: &Goal, new: &ElfFile<'_>) -> Result<()
 }
 
 /// Whether the value of `tag` may change: what it points to is checked on its own.
-fn may_move(tag: elf::DynamicTag) -> bool {
+fn may_change(tag: elf::DynamicTag) -> bool {
     let strings = [elf::DT_STRTAB, elf::DT_STRSZ];
-    strings.iter().chain(VERSION_TAGS).any(|moving| *moving == tag)
+    strings.iter().chain(TABLE_TAGS).any(|moving| *moving == tag)
 }
 
 /// The version needs' files; the versions themselves stay where they are.
@@ -100,65 +100,92 @@ fn check_symbols(
     Ok(())
 }
 
-/// Every segment is there, as it was or longer; at most one is new, for one that was spared.
+/// Every segment is there, as it was, longer, or where its bytes went; at most one is new, for
+/// one that was spared or behind the others.
 fn check_segments(old: &ElfFile<'_>, new: &ElfFile<'_>) -> Result<(), Refused> {
-    let same = |before: &ElfProgramHeader, after: &ElfProgramHeader| {
-        let grown = after.file_size - before.file_size.min(after.file_size);
-        after.file_size >= before.file_size
-            && *after
-                == ElfProgramHeader {
-                    file_size: before.file_size.wrapping_add(grown),
-                    memory_size: before.memory_size.wrapping_add(grown),
-                    ..before.clone()
-                }
-            && (grown == 0 || before.kind == elf::PT_LOAD)
+    let more = new.segments.len().wrapping_sub(old.segments.len());
+    let there = |before: &ElfProgramHeader| {
+        let mut all = new.segments.iter();
+        all.any(|after| is_longer(before, after, more) || is_moved(before, after, old, new))
     };
-    let lost =
-        old.segments.iter().filter(|before| !new.segments.iter().any(|after| same(before, after)));
-    let spared: Vec<_> = lost.collect();
+    let spared: Vec<_> = old.segments.iter().filter(|before| !there(before)).collect();
     let spare = |segment: &&ElfProgramHeader| matches!(segment.kind, elf::PT_NULL | elf::PT_NOTE);
-    ensure(spared.len() <= 1 && spared.iter().all(spare), "a segment")?;
-    ensure(new.segments.len() == old.segments.len(), "the number of segments")
+    ensure(spared.len() + more <= 1 && spared.iter().all(spare), "a segment")?;
+    let table = new.load_of(new.segment_table().start);
+    let loaded = table.is_none_or(|load| new.segment_table().end <= new.segments[load].file_end());
+    ensure(loaded, "a table of segments that is not loaded as a whole")
 }
 
-/// Every section is as it was, save the string tables'.
+/// Whether a segment is as it was, or has more bytes at its end: a loaded one, and the table of
+/// all by `more` headers.
+fn is_longer(before: &ElfProgramHeader, after: &ElfProgramHeader, more: usize) -> bool {
+    let grown = after.file_size.wrapping_sub(before.file_size);
+    let as_before = ElfProgramHeader {
+        file_size: before.file_size.wrapping_add(grown),
+        memory_size: before.memory_size.wrapping_add(grown),
+        ..before.clone()
+    };
+    let may_grow = match before.kind {
+        elf::PT_LOAD => after.file_size >= before.file_size,
+        elf::PT_PHDR => grown == 0 || more > 0,
+        _ => grown == 0,
+    };
+    *after == as_before && may_grow
+}
+
+/// Whether a header shows, elsewhere, the bytes that it showed.
+fn is_moved(
+    before: &ElfProgramHeader,
+    after: &ElfProgramHeader,
+    old: &ElfFile<'_>,
+    new: &ElfFile<'_>,
+) -> bool {
+    let ElfProgramHeader { offset, address, physical, .. } = *after;
+    let there =
+        new.file_offset(address).is_ok_and(|(at, left)| at == offset && left >= after.file_size);
+    let was = slice(old.bytes, before.offset, before.file_size);
+    follows(before)
+        && *after == ElfProgramHeader { offset, address, physical, ..before.clone() }
+        && there
+        && was.is_ok_and(|was| slice(new.bytes, offset, after.file_size) == Ok(was))
+}
+
+/// Every section is as it was, save the string tables', and where those are that may move.
 fn check_sections(old: &ElfFile<'_>, new: &ElfFile<'_>) -> Result<(), Refused> {
     let added = new.sections.len().wrapping_sub(old.sections.len());
     ensure(added <= 1, "the number of sections")?;
     let own = [old.strings.section, old.strings.slack_section, Some(usize::from(old.header.names))];
     for (index, (before, after)) in old.sections.iter().zip(&new.sections).enumerate() {
-        let placed = Section {
-            offset: after.offset,
-            address: after.address,
-            size: after.size,
-            ..before.clone()
+        let placed = Section { offset: after.offset, address: after.address, ..before.clone() };
+        let resized = Section { size: after.size, ..placed.clone() };
+        let expected = match own.contains(&Some(index)) {
+            true => &resized,
+            false if may_move(old, before) => &placed,
+            false => before,
         };
-        let may_change = own.contains(&Some(index)) || is_version_table(before);
-        ensure(after == if may_change { &placed } else { before }, "a section")?;
+        ensure(after == expected, "a section")?;
     }
     Ok(())
 }
 
-/// The version tables hold what they held, except the names of files, and the loader finds them
+/// What may move holds what it held, except the names of files, and the loader finds the tables
 /// where the section headers do.
-fn check_version_tables(
+fn check_moved(
     old: &ElfFile<'_>,
     references: &References,
     new: &ElfFile<'_>,
 ) -> Result<(), Refused> {
-    for tag in VERSION_TAGS {
+    for tag in TABLE_TAGS {
         let (before, after) = (old.dynamic.value(*tag), new.dynamic.value(*tag));
         let table = old
             .sections
             .iter()
-            .position(|section| is_version_table(section) && Some(section.address) == before);
-        let Some(index) = table else {
-            ensure(before == after, "a version table moved without its section")?;
-            continue;
-        };
-        let (was, is) = (&old.sections[index], &new.sections[index]);
-        ensure(after == Some(is.address) && was.size == is.size, "a version table's place")?;
-        ensure(new.file_offset(is.address)?.0 == is.offset, "a version table's place in memory")?;
+            .position(|section| tag_of(section) == Some(*tag) && Some(section.address) == before);
+        let expected = table.map_or(before, |index| Some(new.sections[index].address));
+        ensure(after == expected, "a table moved without its section")?;
+    }
+    for (was, is) in moved(old, new) {
+        ensure(new.file_offset(is.address)?.0 == is.offset, "a section's place in memory")?;
         let mut expected = slice(old.bytes, was.offset, was.size)?.to_vec();
         for provider in &references.providers {
             let field = provider.field.wrapping_sub(was.offset);
@@ -167,18 +194,29 @@ fn check_version_tables(
                 write(&mut expected, field, now)?;
             }
         }
-        ensure(slice(new.bytes, is.offset, is.size)? == expected, "a version table")?;
+        ensure(slice(new.bytes, is.offset, is.size)? == expected, "a section that moved")?;
     }
     Ok(())
+}
+
+/// The sections that are elsewhere, before and after, without the string tables.
+fn moved<'a>(
+    old: &'a ElfFile<'_>,
+    new: &'a ElfFile<'_>,
+) -> impl Iterator<Item = (&'a Section, &'a Section)> {
+    let pairs = old.sections.iter().zip(&new.sections);
+    pairs.filter(|(was, is)| was.offset != is.offset && may_move(old, was))
 }
 
 /// No patch touches a byte of anything else.
 fn check_bytes(
     old: &ElfFile<'_>,
+    new: &ElfFile<'_>,
     references: &References,
     patches: &[BytePatch],
 ) -> Result<(), Refused> {
-    let ours = own_ranges(old, references);
+    let mut ours = own_ranges(old, references);
+    ours.extend(moved(old, new).map(|(section, _)| section.offset..section.file_end()));
     for patch in patches {
         let range = patch.offset..patch.offset + patch.old.len() as u64;
         let meets = |other: &Range<u64>| other.start < range.end && range.start < other.end;
@@ -216,8 +254,6 @@ fn own_ranges(old: &ElfFile<'_>, references: &References) -> Vec<Range<u64>> {
     let own = [old.strings.section, old.strings.slack_section, Some(names)];
     let sections = own.into_iter().flatten().filter_map(|index| old.sections.get(index));
     ranges.extend(sections.map(|section| section.offset..section.file_end()));
-    let tables = old.sections.iter().filter(|section| is_version_table(section));
-    ranges.extend(tables.map(|section| section.offset..section.file_end()));
     if old.sections.is_empty() {
         ranges.push(old.strings.offset..old.strings.offset + old.strings.size);
     }

@@ -1,7 +1,5 @@
 //! A file in the making: the headers and the string table as they shall be.
 
-use std::ops::Range;
-
 use ::object::elf;
 
 use super::Refused;
@@ -12,7 +10,7 @@ use super::hazard::check_alone;
 use super::names::NewStrings;
 use super::records::{DynamicEntry, ElfHeader, ElfProgramHeader, Section};
 use super::references::References;
-use super::yielding::{VERSION_TAGS, Yielding};
+use super::yielding::{Distance, TABLE_TAGS, Yielding};
 
 /// The parts of a file that an edit may change.
 pub(super) struct Draft {
@@ -26,8 +24,8 @@ pub(super) struct Draft {
     pub(super) offset: u64,
     /// DT_STRSZ, in bytes.
     pub(super) size: u64,
-    /// The version tables that moved, and by how much.
-    pub(super) moved: Option<(Yielding, u64)>,
+    /// What made way, and how far it went.
+    pub(super) moved: Option<(Yielding, Distance)>,
 }
 
 impl Draft {
@@ -62,6 +60,15 @@ impl Draft {
         Ok(())
     }
 
+    /// PT_PHDR shows the table of program headers, which is one longer.
+    pub(super) fn lengthen_segment_table(&mut self, elf: &ElfFile<'_>) {
+        let header = ElfProgramHeader::bytes(elf.format);
+        for segment in self.segments.iter_mut().filter(|segment| segment.kind == elf::PT_PHDR) {
+            segment.file_size += header;
+            segment.memory_size += header;
+        }
+    }
+
     /// The file that says what `goal` wants, its names placed by `names`.
     pub(super) fn finish(
         mut self,
@@ -78,7 +85,12 @@ impl Draft {
             if name > u32::MAX.into() {
                 return Err(Refused::SelfCheck("a name that a version need cannot reach"));
             }
-            let field = self.place_of(provider.field, |moved| &moved.range);
+            let field = match &self.moved {
+                Some((moved, distance)) if moved.range.contains(&provider.field) => {
+                    provider.field.wrapping_add(distance.offset)
+                }
+                _ => provider.field,
+            };
             elf.format.put(&mut self.bytes, field, name, 4)?;
         }
         Ok(self.bytes)
@@ -92,6 +104,8 @@ impl Draft {
         if !sections.is_empty() {
             write(&mut self.bytes, self.sections_at, &sections)?;
         }
+        let count = self.segments.len() as u64;
+        format.put(&mut self.bytes, ElfHeader::segments_field(format), count, 2)?;
         let (at, count) = (ElfHeader::sections_at_field(format), self.sections.len() as u64);
         format.put(&mut self.bytes, at, self.sections_at, format.word())?;
         if count > 0 {
@@ -100,13 +114,13 @@ impl Draft {
         Ok(())
     }
 
-    /// Where a place in one of the version tables is now.
-    fn place_of(&self, place: u64, range: impl Fn(&Yielding) -> &Range<u64>) -> u64 {
+    /// The address of a table, now.
+    fn address_of(&self, table: u64) -> u64 {
         match &self.moved {
-            Some((moved, distance)) if range(moved).contains(&place) => {
-                place.wrapping_add(*distance)
+            Some((moved, distance)) if moved.addresses.contains(&table) => {
+                table.wrapping_add(distance.address)
             }
-            _ => place,
+            _ => table,
         }
     }
 
@@ -136,9 +150,7 @@ impl Draft {
             let value = match *tag {
                 elf::DT_STRTAB => self.address,
                 elf::DT_STRSZ => self.size,
-                tag if VERSION_TAGS.contains(&tag) => {
-                    self.place_of(offset_of(value, names)?, |moved| &moved.addresses)
-                }
+                tag if TABLE_TAGS.contains(&tag) => self.address_of(offset_of(value, names)?),
                 _ => offset_of(value, names)?,
             };
             if value > elf.format.largest() {

@@ -105,6 +105,11 @@ impl<'a> ElfFile<'a> {
         text.split(|byte| *byte == 0).next()
     }
 
+    /// The name of a section, without its NUL.
+    pub(super) fn section_name(&self, section: &Section) -> Option<&'a [u8]> {
+        section_name(&self.header, &self.sections, self.bytes, section)
+    }
+
     /// The segments that are loaded.
     pub(super) fn loads(&self) -> impl Iterator<Item = &ElfProgramHeader> {
         self.segments.iter().filter(|segment| segment.kind == elf::PT_LOAD)
@@ -144,9 +149,10 @@ impl<'a> ElfFile<'a> {
         segments.chain(sections).chain(tables).max().unwrap_or(0)
     }
 
-    /// Whether bytes follow that no header names.
+    /// Whether bytes follow that no header names. Zeros are none: patchelf leaves one.
     pub(super) fn has_overlay(&self) -> bool {
-        self.end() < self.bytes.len() as u64
+        let behind = usize::try_from(self.end()).ok().and_then(|end| self.bytes.get(end..));
+        behind.is_some_and(|behind| behind.iter().any(|byte| *byte != 0))
     }
 }
 

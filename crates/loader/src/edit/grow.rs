@@ -1,43 +1,73 @@
 //! The last resort: a segment of its own for the string table, at the end of the file.
 //!
-//! The table of program headers cannot grow, since what follows it cannot move. So one header is
-//! spared, and only one that nothing needs: PT_NULL, or a PT_NOTE whose bytes PT_GNU_PROPERTY or
-//! another PT_NOTE shows as well. (glibc reads the PT_NOTE of a property only where there is no
-//! PT_GNU_PROPERTY: `_dl_process_pt_gnu_property` in elf/dl-load.c.)
+//! It takes a program header. One is spared that nothing needs: PT_NULL, or a PT_NOTE whose bytes
+//! PT_GNU_PROPERTY or another PT_NOTE shows as well. (glibc reads the PT_NOTE of a property only
+//! where there is no PT_GNU_PROPERTY: `_dl_process_pt_gnu_property` in elf/dl-load.c.) Where there
+//! is none, the table becomes one longer, and what follows it moves into the new segment, too.
 
 use ::object::elf;
 
 use super::draft::Draft;
 use super::elf::{ElfFile, PAGE};
 use super::records::ElfProgramHeader;
+use super::references::References;
+use super::widen::behind_the_table;
+use super::yielding::Distance;
 use super::{Hazard, Refused};
 
 /// A draft with `missing` bytes more in its string table, and where in the table these are.
-pub(super) fn grow(elf: &ElfFile<'_>, missing: u64) -> Result<(Draft, u64), Refused> {
+pub(super) fn grow(
+    elf: &ElfFile<'_>,
+    references: &References,
+    missing: u64,
+) -> Result<(Draft, u64), Refused> {
     if elf.has_overlay() {
         return Err(Hazard::Overlay.into());
     }
-    // A table that an earlier edit stretched over other sections cannot move as a whole.
-    if elf.strings.slack_section.is_some()
-        || elf.strings.section.is_some_and(|index| elf.sections[index].size != elf.strings.size)
-    {
-        return Err(Refused::NoRoom { missing });
+    if !table_is_alone(elf, references) {
+        return Err(Hazard::Overlap.into());
     }
-    let spared = spare_header(elf).ok_or(Refused::NoSpareHeader)?;
+    let spared = spare_header(elf);
+    let evicted = match spared {
+        Some(_) => None,
+        None => Some(behind_the_table(elf, references).ok_or(Refused::NoSpareHeader)?),
+    };
+    // What an earlier edit stretched over other sections moves with them: offsets hold.
+    // What is evicted is as aligned there as here.
+    let padding = evicted.as_ref().map_or(0, |evicted| evicted.range.start % PAGE);
+    let ahead = evicted.as_ref().map_or(0, |evicted| padding + evicted.size());
     let size = elf.strings.size + missing;
     let offset = (elf.bytes.len() as u64).next_multiple_of(PAGE);
-    let segment = segment(elf, offset, size)?;
+    let segment = segment(elf, offset, ahead + size)?;
     let address = segment.address;
 
     let mut draft = Draft::of(elf);
-    draft.segments.remove(spared);
+    if let Some(spared) = spared {
+        draft.segments.remove(spared);
+    }
     // PT_LOAD ascend by address: elf(5), and the loader counts on it.
     let last = draft.segments.iter().rposition(|segment| segment.kind == elf::PT_LOAD);
     draft.segments.insert(last.map_or(0, |last| last + 1), segment);
-    let end = offset.checked_add(size).and_then(|end| usize::try_from(end).ok());
+    let end = offset.checked_add(ahead + size).and_then(|end| usize::try_from(end).ok());
     draft.bytes.resize(end.ok_or(Refused::NoRoom { missing })?, 0);
-    draft.move_table(elf, (offset, address), size)?;
+    if let Some(evicted) = evicted {
+        let distance = Distance {
+            offset: (offset + padding).wrapping_sub(evicted.range.start),
+            address: (address + padding).wrapping_sub(evicted.addresses.start),
+        };
+        evicted.move_by(distance, elf, &mut draft)?;
+        draft.lengthen_segment_table(elf);
+    }
+    draft.move_table(elf, (offset + ahead, address + ahead), size)?;
     Ok((draft, elf.strings.size))
+}
+
+/// Whether the program headers lie on nothing that the loader reads: else they cannot be written.
+fn table_is_alone(elf: &ElfFile<'_>, references: &References) -> bool {
+    let table = elf.segment_table();
+    let strings = elf.strings.offset..elf.strings.offset + elf.strings.size;
+    let mut parts = references.records.iter().chain([&strings]);
+    parts.all(|part| part.end <= table.start || table.end <= part.start)
 }
 
 /// A read-only segment behind all others, aligned as the strictest of them.

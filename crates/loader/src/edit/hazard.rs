@@ -5,7 +5,8 @@ use std::ops::Range;
 use ::object::elf;
 
 use super::elf::ElfFile;
-use super::yielding::{VERSION_TAGS, tag_of};
+use super::records::Section;
+use super::yielding::{VERSION_TAGS, is_version_table, tag_of};
 use super::{Hazard, Refused};
 
 const DT_GNU_PRELINKED: elf::DynamicTag = elf::DynamicTag(0x6fff_fdf5);
@@ -62,16 +63,13 @@ pub(super) fn check(elf: &ElfFile<'_>) -> Result<(), Refused> {
 /// them, each once.
 fn check_agreement(elf: &ElfFile<'_>) -> Result<(), Refused> {
     let disagree = Refused::Damaged("its section headers and its segments disagree");
-    for section in &elf.sections {
-        let tag = match tag_of(section) {
-            Some(tag) => tag,
-            None if section.kind == elf::SHT_DYNSYM => elf::DT_SYMTAB,
-            None => continue,
-        };
+    let read = |section: &&Section| is_version_table(section) || section.kind == elf::SHT_DYNSYM;
+    for section in elf.sections.iter().filter(read) {
         let (at, left) = elf.file_offset(section.address)?;
         let there = at == section.offset && (1..=left).contains(&section.size);
         let alone = elf.sections.iter().filter(|other| other.kind == section.kind).count() == 1;
-        if elf.dynamic.value(tag) != Some(section.address) || !there || !alone {
+        let pointed_to = tag_of(section).and_then(|tag| elf.dynamic.value(tag));
+        if pointed_to != Some(section.address) || !there || !alone {
             return Err(disagree);
         }
     }

@@ -24,6 +24,7 @@ mod references;
 mod refused;
 mod slack;
 mod stub;
+mod widen;
 mod yielding;
 
 use draft::Draft;
@@ -150,6 +151,6 @@ fn make_room(
         let missing = missing.saturating_sub(slack::most(elf)).max(1);
         return Err(Refused::NoRoom { missing });
     }
-    let (draft, at) = grow::grow(elf, missing)?;
+    let (draft, at) = grow::grow(elf, references, missing)?;
     Ok((draft, names.append(at), Tier::Grown))
 }

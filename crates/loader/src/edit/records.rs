@@ -49,6 +49,11 @@ impl ElfHeader {
         IDENTIFICATION + 8 + 2 * format.word() as u64
     }
 
+    /// Where `e_phnum` is.
+    pub(super) fn segments_field(format: NumberFormat) -> u64 {
+        Self::bytes(format) - 8
+    }
+
     /// Where `e_shnum` is.
     pub(super) fn sections_field(format: NumberFormat) -> u64 {
         Self::bytes(format) - 4

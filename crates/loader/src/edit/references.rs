@@ -20,7 +20,8 @@ pub(super) struct References {
     pub(super) versions: Vec<u64>,
     /// The files that versions are needed of, in their order.
     pub(super) providers: Vec<Provider>,
-    /// Where the records of versions are in the file: from the first to the last of each kind.
+    /// Where what the loader reads is in the file: symbols, hash tables, and the records of
+    /// versions from the first to the last of each kind. Section headers may say less.
     pub(super) records: Vec<Range<u64>>,
 }
 
@@ -72,7 +73,8 @@ impl References {
         {
             return Err(Hazard::UnknownTag(entry.tag.0 as u64).into());
         }
-        let mut references = Self { symbols: symbols(elf)?, ..Self::default() };
+        let mut references = Self::default();
+        references.symbols = symbols(elf, &mut references.records)?;
         needed_versions(elf, &mut references)?;
         defined_versions(elf, &mut references)?;
         check_texts(elf, &references)?;
@@ -110,16 +112,20 @@ pub(super) fn live_ranges(elf: &ElfFile<'_>, offsets: &[u64]) -> Result<Vec<Rang
     Ok(ranges)
 }
 
-fn symbols(elf: &ElfFile<'_>) -> Result<Vec<u64>, Refused> {
+fn symbols(elf: &ElfFile<'_>, records: &mut Vec<Range<u64>>) -> Result<Vec<u64>, Refused> {
     let Some(address) = elf.dynamic.value(elf::DT_SYMTAB) else { return Ok(Vec::new()) };
     let size: u64 = if elf.format.wide { 24 } else { 16 };
     if elf.dynamic.value(elf::DT_SYMENT).is_some_and(|entry| entry != size) {
         return Err(Refused::Damaged("its symbols' size"));
     }
     let (at, left) = elf.file_offset(address)?;
-    let count = symbol_count(elf, address)?;
+    let count = symbol_count(elf, address, records)?;
     if count > left / size {
         return Err(Refused::Damaged("more symbols than there is room for"));
+    }
+    records.push(at..at + count * size);
+    if let Some(Ok((at, _))) = elf.dynamic.value(elf::DT_VERSYM).map(|it| elf.file_offset(it)) {
+        records.push(at..at + 2 * count);
     }
     (0..count)
         .map(|index| {
@@ -133,22 +139,30 @@ fn symbols(elf: &ElfFile<'_>) -> Result<Vec<u64>, Refused> {
 const BEYOND: Refused = Refused::Damaged("a name beyond its string table");
 
 /// How many dynamic symbols there are: the most that any of its witnesses says.
-fn symbol_count(elf: &ElfFile<'_>, address: u64) -> Result<u64, Refused> {
+fn symbol_count(
+    elf: &ElfFile<'_>,
+    address: u64,
+    records: &mut Vec<Range<u64>>,
+) -> Result<u64, Refused> {
     let section = elf
         .sections
         .iter()
         .find(|section| section.kind == elf::SHT_DYNSYM && section.address == address)
         .map(|section| section.size / if elf.format.wide { 24 } else { 16 });
-    let counts = [section, hash_count(elf)?, gnu_hash_count(elf)?];
+    let counts = [section, hash_count(elf, records)?, gnu_hash_count(elf, records)?];
     counts.into_iter().flatten().max().ok_or(Hazard::UnknownSymbols.into())
 }
 
 /// DT_HASH has a chain for each symbol.
-fn hash_count(elf: &ElfFile<'_>) -> Result<Option<u64>, Refused> {
+fn hash_count(elf: &ElfFile<'_>, records: &mut Vec<Range<u64>>) -> Result<Option<u64>, Refused> {
     let Some(address) = elf.dynamic.value(elf::DT_HASH) else { return Ok(None) };
     let (at, _) = elf.file_offset(address)?;
     let size = hash_word(elf.format, elf.header.machine);
-    elf.format.number(elf.bytes, at + size as u64, size).map(Some)
+    let number = |index: u64| elf.format.number(elf.bytes, at + index * size as u64, size);
+    let (buckets, chains) = (number(0)?, number(1)?);
+    let words = buckets.saturating_add(chains).saturating_add(2);
+    records.push(at..at.saturating_add(words.saturating_mul(size as u64)));
+    Ok(Some(chains))
 }
 
 /// The bytes of a word of DT_HASH: on two machines as many as an address has, as
@@ -159,7 +173,10 @@ pub(super) fn hash_word(format: NumberFormat, machine: elf::Machine) -> usize {
 
 /// The highest symbol that DT_GNU_HASH reaches, plus one. Unknown where it holds none: symbols
 /// that are only needed are not in it.
-fn gnu_hash_count(elf: &ElfFile<'_>) -> Result<Option<u64>, Refused> {
+fn gnu_hash_count(
+    elf: &ElfFile<'_>,
+    records: &mut Vec<Range<u64>>,
+) -> Result<Option<u64>, Refused> {
     let Some(address) = elf.dynamic.value(elf::DT_GNU_HASH) else { return Ok(None) };
     let (at, left) = elf.file_offset(address)?;
     let number = |offset: u64| elf.format.number(elf.bytes, at + offset, 4);
@@ -174,6 +191,7 @@ fn gnu_hash_count(elf: &ElfFile<'_>) -> Result<Option<u64>, Refused> {
         highest = highest.max(number(buckets_at + bucket * 4)?);
     }
     if highest == 0 {
+        records.push(at..at + chains_at);
         return Ok(None);
     }
     let mut index = highest.checked_sub(first).ok_or(Refused::Damaged("its hash table"))?;
@@ -181,6 +199,7 @@ fn gnu_hash_count(elf: &ElfFile<'_>) -> Result<Option<u64>, Refused> {
     while chains_at + index * 4 < left && number(chains_at + index * 4)? & 1 == 0 {
         index += 1;
     }
+    records.push(at..at + chains_at + (index + 1) * 4);
     Ok(Some(first + index + 1))
 }
 

@@ -13,7 +13,7 @@ use super::elf::{ElfFile, PAGE, SLACK_SECTION};
 use super::format::slice;
 use super::records::{ElfProgramHeader, Section};
 use super::references::References;
-use super::yielding::yielding;
+use super::yielding::{Distance, yielding};
 use super::{Hazard, Refused};
 
 /// Zero bytes behind a read-only segment, mapped with its last page.
@@ -107,7 +107,11 @@ fn make_way(
     let (padding, mut draft) = (padding(slack), Draft::of(elf));
     grow_segment(&mut draft.segments[slack.segment], padding + yielding.size());
     let distance = slack.offset + padding - yielding.range.start;
-    yielding.move_by(distance, elf, &mut draft)?;
+    draft.size = yielding.range.end - elf.strings.offset;
+    if let Some(index) = elf.strings.section {
+        draft.sections[index].size = draft.size;
+    }
+    yielding.move_by(Distance { offset: distance, address: distance }, elf, &mut draft)?;
     Ok(Some((draft, elf.strings.size)))
 }
 

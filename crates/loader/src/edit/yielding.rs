@@ -1,5 +1,6 @@
-//! Version tables that make way for the string table.
+//! Parts of a file that make way, and go elsewhere.
 //!
+//! What may go is what only headers and the dynamic section point to: no code knows where it is.
 //! GNU ld puts .gnu.version, .gnu.version_d and .gnu.version_r right behind .dynstr. One dynamic
 //! entry points to each, and they are small: moved into slack, they leave their bytes to the
 //! string table, which stays in one piece. So every tool that goes by section headers (readelf,
@@ -13,7 +14,7 @@ use super::Refused;
 use super::draft::Draft;
 use super::elf::ElfFile;
 use super::format::{slice, write};
-use super::records::Section;
+use super::records::{ElfProgramHeader, Section};
 use super::references::References;
 
 /// Bytes of the file that go elsewhere.
@@ -27,14 +28,26 @@ pub(super) struct Yielding {
     pub(super) sections: Vec<usize>,
 }
 
-/// The tags of the tables that may move.
+/// Where they went: what is added to a place in the file, and to an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Distance {
+    pub(super) offset: u64,
+    pub(super) address: u64,
+}
+
+/// The tags of the tables of versions.
 pub(super) const VERSION_TAGS: &[elf::DynamicTag] =
     &[elf::DT_VERSYM, elf::DT_VERDEF, elf::DT_VERNEED];
 
-/// Whether a section holds such a table.
-pub(super) fn is_version_table(section: &Section) -> bool {
-    tag_of(section).is_some()
-}
+/// The tags of all tables that may move: the loader finds them by nothing else.
+pub(super) const TABLE_TAGS: &[elf::DynamicTag] = &[
+    elf::DT_VERSYM,
+    elf::DT_VERDEF,
+    elf::DT_VERNEED,
+    elf::DT_SYMTAB,
+    elf::DT_HASH,
+    elf::DT_GNU_HASH,
+];
 
 /// The tag that points to such a table.
 pub(super) fn tag_of(section: &Section) -> Option<elf::DynamicTag> {
@@ -42,8 +55,41 @@ pub(super) fn tag_of(section: &Section) -> Option<elf::DynamicTag> {
         elf::SHT_GNU_VERSYM => Some(elf::DT_VERSYM),
         elf::SHT_GNU_VERDEF => Some(elf::DT_VERDEF),
         elf::SHT_GNU_VERNEED => Some(elf::DT_VERNEED),
+        elf::SHT_DYNSYM => Some(elf::DT_SYMTAB),
+        elf::SHT_HASH => Some(elf::DT_HASH),
+        elf::SHT_GNU_HASH => Some(elf::DT_GNU_HASH),
         _ => None,
     }
+}
+
+/// Whether a section holds a table of versions.
+pub(super) fn is_version_table(section: &Section) -> bool {
+    tag_of(section).is_some_and(|tag| VERSION_TAGS.contains(&tag))
+}
+
+/// Whether a section may move: a table, the interpreter's name, a note. A note whose name is one
+/// of C stays: for such names linkers define `__start_NAME`, by which code finds it.
+pub(super) fn may_move(elf: &ElfFile<'_>, section: &Section) -> bool {
+    let is_table =
+        || tag_of(section).is_some_and(|tag| elf.dynamic.value(tag) == Some(section.address));
+    let is_note = || {
+        section.kind == elf::SHT_NOTE
+            && elf.section_name(section).is_some_and(|name| name.starts_with(b"."))
+    };
+    let is_interpreter = || {
+        section.kind == elf::SHT_PROGBITS
+            && elf.segments.iter().any(|segment| {
+                segment.kind == elf::PT_INTERP
+                    && (segment.offset, segment.file_size) == (section.offset, section.size)
+            })
+    };
+    section.flags & elf::SHF_ALLOC.0 != 0 && (is_table() || is_note() || is_interpreter())
+}
+
+/// Whether a program header shows bytes, and follows them.
+pub(super) fn follows(segment: &ElfProgramHeader) -> bool {
+    matches!(segment.kind, elf::PT_INTERP | elf::PT_NOTE | elf::PT_GNU_PROPERTY)
+        && segment.file_size > 0
 }
 
 /// The version tables behind the string table: as few as yield `missing` bytes.
@@ -64,44 +110,17 @@ pub(super) fn yielding(
         let pointed_to = elf.dynamic.value(tag_of(next)?) == Some(next.address);
         let padding = slice(elf.bytes, end, next.offset - end).ok()?;
         let only_padding = padding.len() < 16 && padding.iter().all(|byte| *byte == 0);
-        if !pointed_to || !only_padding || next.address.wrapping_sub(next.offset) != step {
+        let in_step = next.address.wrapping_sub(next.offset) == step;
+        if !is_version_table(next) || !pointed_to || !only_padding || !in_step {
             return None;
         }
         sections.push(index);
         end = next.file_end();
     }
     let first = elf.sections.get(*sections.first()?)?;
-    if !holds_all(elf, references, &sections, first.offset..end) {
-        return None;
-    }
     let addresses = first.address..first.address.checked_add(end - first.offset)?;
-    Some(Yielding { range: first.offset..end, addresses, sections })
-}
-
-/// Whether all that is in `range` of the file, and no less, is those tables, whole.
-fn holds_all(
-    elf: &ElfFile<'_>,
-    references: &References,
-    sections: &[usize],
-    range: Range<u64>,
-) -> bool {
-    let others = elf.sections_in_file().filter(|(index, _)| !sections.contains(index));
-    let alone = others
-        .into_iter()
-        .all(|(_, other)| other.file_end() <= range.start || range.end <= other.offset);
-    // Records that run out of their section would be torn apart.
-    let whole = |records: &Range<u64>| {
-        elf.sections
-            .iter()
-            .filter(|section| is_version_table(section))
-            .any(|section| section.offset <= records.start && records.end <= section.file_end())
-    };
-    let versions_of_symbols =
-        elf.sections.iter().find(|section| section.kind == elf::SHT_GNU_VERSYM);
-    alone
-        && references.records.iter().all(whole)
-        && versions_of_symbols
-            .is_none_or(|section| section.size == 2 * references.symbols.len() as u64)
+    let yielding = Yielding { range: first.offset..end, addresses, sections };
+    yielding.is_whole(elf, references).then_some(yielding)
 }
 
 impl Yielding {
@@ -110,24 +129,56 @@ impl Yielding {
         self.range.end - self.range.start
     }
 
-    /// Moves the tables by `distance` and gives their bytes to the string table.
+    /// Its sections.
+    pub(super) fn parts<'s>(&'s self, elf: &'s ElfFile<'_>) -> impl Iterator<Item = &'s Section> {
+        self.sections.iter().map(|index| &elf.sections[*index])
+    }
+
+    /// Whether all that is there, and no less, is those sections, whole, and the dynamic section
+    /// points to nothing else in it.
+    pub(super) fn is_whole(&self, elf: &ElfFile<'_>, references: &References) -> bool {
+        let meets =
+            |other: &Range<u64>| other.start < self.range.end && self.range.start < other.end;
+        let others = elf.sections_in_file().filter(|(index, _)| !self.sections.contains(index));
+        let alone = others.into_iter().all(|(_, other)| !meets(&(other.offset..other.file_end())));
+        let own = || self.parts(elf);
+        // Records that run out of their section would be torn apart.
+        let whole = |records: &Range<u64>| {
+            own().any(|own| own.offset <= records.start && records.end <= own.file_end())
+        };
+        let is_shown = |tag: &elf::DynamicTag| {
+            let pointed_to = elf.dynamic.value(*tag).filter(|to| self.addresses.contains(to));
+            pointed_to
+                .is_none_or(|to| own().any(|own| own.address == to && tag_of(own) == Some(*tag)))
+        };
+        alone
+            && !meets(&elf.section_table())
+            && TABLE_TAGS.iter().all(is_shown)
+            && references.records.iter().filter(|records| meets(records)).all(whole)
+    }
+
+    /// Moves the bytes, and all headers that show them.
     pub(super) fn move_by(
         self,
-        distance: u64,
+        distance: Distance,
         elf: &ElfFile<'_>,
         draft: &mut Draft,
     ) -> Result<(), Refused> {
         let block = slice(elf.bytes, self.range.start, self.size())?;
         write(&mut draft.bytes, self.range.start, &vec![0; block.len()])?;
-        write(&mut draft.bytes, self.range.start.wrapping_add(distance), block)?;
+        write(&mut draft.bytes, self.range.start.wrapping_add(distance.offset), block)?;
         for index in &self.sections {
             let section = &mut draft.sections[*index];
-            section.offset = section.offset.wrapping_add(distance);
-            section.address = section.address.wrapping_add(distance);
+            section.offset = section.offset.wrapping_add(distance.offset);
+            section.address = section.address.wrapping_add(distance.address);
         }
-        draft.size = self.range.end - elf.strings.offset;
-        if let Some(index) = elf.strings.section {
-            draft.sections[index].size = draft.size;
+        let shown = |segment: &&mut ElfProgramHeader| {
+            follows(segment) && self.range.contains(&segment.offset)
+        };
+        for segment in draft.segments.iter_mut().filter(shown) {
+            segment.offset = segment.offset.wrapping_add(distance.offset);
+            segment.address = segment.address.wrapping_add(distance.address);
+            segment.physical = segment.physical.wrapping_add(distance.address);
         }
         draft.moved = Some((self, distance));
         Ok(())

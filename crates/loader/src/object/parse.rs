@@ -9,7 +9,8 @@ use std::os::unix::ffi::OsStringExt;
 use ::object::elf::{
     DT_AUDIT, DT_AUXILIARY, DT_DEPAUDIT, DT_FILTER, DT_FLAGS_1, DT_NEEDED, DT_NULL, DT_RPATH,
     DT_RUNPATH, DT_SONAME, DT_STRSZ, DT_STRTAB, DT_VERNEED, DT_VERNEEDNUM, DynamicTag,
-    FileHeader32, FileHeader64, PN_XNUM, PT_DYNAMIC, PT_GNU_PROPERTY, PT_INTERP, PT_LOAD, PT_NOTE,
+    FileHeader32, FileHeader64, PF_X, PN_XNUM, PT_DYNAMIC, PT_GNU_PROPERTY, PT_GNU_STACK,
+    PT_INTERP, PT_LOAD, PT_NOTE,
 };
 use ::object::read::elf::{Dyn, FileHeader, ProgramHeader};
 use ::object::{Endianness, FileKind, pod};
@@ -161,6 +162,9 @@ fn bare<H: FileHeader<Endian = Endianness>>(
                 let (at, address) = (segment.p_offset(endian), segment.p_vaddr(endian));
                 Into::<u64>::into(address).wrapping_sub(at.into()).is_multiple_of(4096)
             }),
+            executable_stack: of(PT_GNU_STACK)
+                .last()
+                .is_none_or(|segment| segment.p_flags(endian).0 & PF_X.0 != 0),
             empty_dynamic: of(PT_DYNAMIC).any(|segment| segment.p_filesz(endian).into() == 0),
         },
     }

@@ -52,7 +52,8 @@ pub struct LoaderSetting {
     /// The directory that relative paths start from.
     pub working_directory: PathBuf,
     /// Whether the program runs with rights that its caller does not have (`AT_SECURE`): by the
-    /// set-user-id or set-group-id bit, or by file capabilities.
+    /// set-user-id or set-group-id bit, or by file capabilities. Or as if, by
+    /// `glibc.rtld.enable_secure`.
     pub secure: bool,
 }
 

@@ -43,6 +43,11 @@ pub struct GlibcProfile {
     /// Whether a file for another machine is skipped before anything else is found wrong with
     /// it: Debian's patch unsubmitted-ldso-machine-mismatch.diff.
     pub machine_first: bool,
+    /// `LD_ASSUME_KERNEL`, a byte a part: libraries that ask for a newer kernel are skipped. 2.31
+    /// heeds it and 2.36 does not. (The versions between were not run.)
+    pub assumed_kernel: Option<u32>,
+    /// Whether libraries may ask for an executable stack: `glibc.rtld.execstack`, since 2.41.
+    pub executable_stacks: bool,
     /// The name of the library that the kernel maps.
     pub vdso: OsString,
 }
@@ -100,6 +105,8 @@ impl GlibcProfile {
             preload_file: Some("/etc/ld.so.preload".into()),
             nohwcap: false,
             machine_first: false,
+            assumed_kernel: None,
+            executable_stacks: true,
             vdso: vdso.into(),
         };
         profile.renew();
@@ -167,8 +174,11 @@ impl GlibcProfile {
             return 0;
         }
         let has = |features| self.cpu.features.has(features);
-        let avx512 =
+        let mut avx512 =
             Features::AVX512CD | Features::AVX512BW | Features::AVX512DQ | Features::AVX512VL;
+        if self.version < (2, 33) {
+            avx512 = avx512 | Features::AVX512F;
+        }
         let (bits, important) = if self.machine == X86_64 {
             let wide = self.cpu.intel && has(avx512) && !has(Features::AVX512ER);
             (IS_X86_64 | if wide { AVX512_1 } else { 0 }, IS_X86_64 | AVX512_1)

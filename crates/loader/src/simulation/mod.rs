@@ -219,7 +219,8 @@ impl LoaderSetting {
     /// The name of the system call that the loader makes, on x86.
     ///
     /// glibc opens by `openat` since 2.26 and asks by `newfstatat` since 2.33; 32-bit programs
-    /// ask by `stat64` before that and by `statx` since.
+    /// ask by `stat64` before that and by `statx` since. The program's own path is read by
+    /// `readlinkat` in 2.41, and by `readlink` in 2.36. (The versions between were not run.)
     pub fn system_call(&self, call: ProbeCall) -> &'static str {
         let (version, narrow) = match &self.libc {
             Libc::Glibc(profile) => (profile.version, profile.class == ElfClass::Elf32),
@@ -233,6 +234,7 @@ impl LoaderSetting {
             ProbeCall::Stat if version >= (2, 33) => "newfstatat",
             ProbeCall::Stat => "stat",
             ProbeCall::Access => "access",
+            ProbeCall::Readlink if version >= (2, 41) => "readlinkat",
             ProbeCall::Readlink => "readlink",
         }
     }

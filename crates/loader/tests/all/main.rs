@@ -5,6 +5,7 @@
 mod facts;
 mod glibc_directories;
 mod glibc_objects;
+mod glibc_versions;
 mod hostile;
 mod musl_rules;
 mod overlay;

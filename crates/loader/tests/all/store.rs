@@ -10,7 +10,7 @@ use loader::Disk;
 const LIBRARIES: usize = 40;
 
 /// Builds the store with tests/store/make, and gives its program.
-fn make(directory: &Path, option: &[&str], compiler: &str) -> PathBuf {
+pub fn make(directory: &Path, option: &[&str], compiler: &str) -> PathBuf {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/store/make");
     let mut command = Command::new(script);
     command
@@ -34,7 +34,7 @@ fn directories(program: &Path) -> Vec<String> {
 }
 
 /// The same store under many environments.
-fn assert_true_in_all_environments(program: &Path) {
+pub fn assert_true_in_all_environments(program: &Path) {
     let directories = directories(program);
     let all = directories.join(":");
     let runs = [

@@ -43,7 +43,7 @@ impl World for OtherEtc {
 }
 
 /// The model is true with this directory as /etc.
-fn true_simulation(program: &Run, etc: &Path) -> Simulation {
+pub fn true_simulation(program: &Run, etc: &Path) -> Simulation {
     let world = OtherEtc { disk: Disk::new(), etc: etc.to_owned() };
     let setting = program.setting(&world.disk);
     let simulation = simulate(&world, &program.program, &setting).unwrap();
@@ -56,7 +56,7 @@ fn true_simulation(program: &Run, etc: &Path) -> Simulation {
 }
 
 /// A directory for /etc, with a cache of the libraries in `directories`.
-fn etc(shop: &Workshop, directories: &[PathBuf], options: &[&str]) -> PathBuf {
+pub fn etc(shop: &Workshop, directories: &[PathBuf], options: &[&str]) -> PathBuf {
     let etc = shop.path("etc");
     fs::create_dir_all(&etc).unwrap();
     let list: Vec<&str> = directories.iter().map(|directory| directory.to_str().unwrap()).collect();

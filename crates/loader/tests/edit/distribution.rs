@@ -2,14 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use loader::edit::{EditRequest, EditRoom, NeededEdit, Refused, Tier, edit};
+use loader::edit::{EditRequest, EditRoom, NeededEdit, Refused, SearchPathEdit, Tier, edit};
 
-use crate::toolchain::{checked_edit, install, is_loader, names, needed, replace, run, run_for};
+use crate::toolchain::{
+    checked_edit, install, is_loader, names, needed, replace, run, run_for, tool,
+};
 
 const LIBRARIES: &str = "/usr/lib/x86_64-linux-gnu";
 
@@ -173,4 +176,37 @@ fn the_distributions_loader_and_static_programs_are_left_alone() {
     assert_eq!(edit(&loader, &request, EditRoom::default()), Err(Refused::Loader));
     let script = fs::read("/usr/bin/ldd").unwrap();
     assert_eq!(edit(&script, &request, EditRoom::default()), Err(Refused::NotElf));
+}
+
+/// Files that patchelf has changed already, as those who make wheels do.
+#[test]
+fn every_library_of_numpy_and_scipy_has_room_with_a_segment_more_and_works() {
+    let venv = testkit::installed::venv();
+    let packages = fs::read_dir(venv.join("lib")).unwrap().next().unwrap().unwrap().path();
+    let copy = tempfile::tempdir().unwrap();
+    for name in ["numpy", "numpy.libs", "scipy", "scipy.libs"] {
+        let from = packages.join("site-packages").join(name);
+        tool("cp", &["-r", from.to_str().unwrap(), copy.path().to_str().unwrap()]);
+    }
+    let found = tool("find", &[copy.path().to_str().unwrap(), "-name", "*.so*"]);
+    for path in found.lines().map(Path::new) {
+        let object = loader::ElfObject::read(path).unwrap();
+        let mut list = object.rpath.or(object.runpath).unwrap_or_default().into_vec();
+        list.extend(format!(":/{}", "nowhere/".repeat(1000)).bytes());
+        let request = EditRequest { needed: NeededEdit::Keep, search: SearchPathEdit::Rpath(list) };
+        let bytes = fs::read(path).unwrap();
+        let (edited, after) = checked_edit(&bytes, &request, EditRoom { grow: true }).unwrap();
+        assert_eq!(edited.tier, Tier::Grown, "{path:?}");
+        install(path, &after);
+    }
+    let program = "import numpy, scipy.linalg, scipy.special, scipy.optimize
+a = numpy.random.rand(99, 99)
+print(numpy.__file__, numpy.allclose(scipy.linalg.inv(a) @ a, numpy.eye(99)), scipy.special.gamma(5))";
+    let paths = [("PYTHONPATH", copy.path().to_str().unwrap())];
+    let output = run_for("60", &venv.join("bin/python3"), &["-c", program], &paths);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        said.starts_with(copy.path().to_str().unwrap()) && said.ends_with("True 24.0\n"),
+        "{output:?}"
+    );
 }

@@ -32,6 +32,9 @@ fn seeds() -> Vec<Vec<u8>> {
         build("library", &library),
         build("program32", &["-m32"]),
         build("sysv", &["-m32", "-no-pie", "-Wl,--hash-style=sysv"]),
+        // Without a program header to spare.
+        build("lld", &["-fuse-ld=lld", "-shared", "-fPIC", "-Wl,--hash-style=both"]),
+        build("mold", &["-fuse-ld=mold"]),
     ];
     let bare = without_sections(seeds[1].clone());
     seeds.push(bare);

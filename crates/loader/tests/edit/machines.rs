@@ -123,3 +123,46 @@ fn musl_loads_edited_programs_and_stubs() {
     install(at("program").as_ref(), &after);
     assert_eq!(run(at("program").as_ref(), &[], &[]).status.code(), Some(3));
 }
+
+/// Longer than any slack.
+fn long_rpath() -> SearchPathEdit {
+    SearchPathEdit::Rpath(format!("/{}", "nowhere/".repeat(1000)).into_bytes())
+}
+
+/// qemu says where the program headers are as Linux before 5.18 did: as far behind the first
+/// segment's beginning as they are in the file.
+#[test]
+fn big_endian_programs_run_with_a_segment_more() {
+    let directory = TempDir::new().unwrap();
+    let program = big_endian_program(&directory, &["-rpath=/opt"]);
+    let bytes = fs::read(&program).unwrap();
+    let request = EditRequest { needed: NeededEdit::Keep, search: long_rpath() };
+    let (edited, after) = checked_edit(&bytes, &request, EditRoom { grow: true }).unwrap();
+    assert_eq!(edited.tier, Tier::Grown);
+    install(program.as_ref(), &after);
+    assert_eq!(run_big_endian(&program), b"hi\n");
+    tool("s390x-linux-gnu-strip", &[&program]);
+    assert_eq!(run_big_endian(&program), b"hi\n");
+}
+
+#[test]
+fn musl_loads_programs_and_libraries_with_a_segment_more() {
+    for linker in ["bfd", "gold", "lld", "mold"] {
+        let directory = TempDir::new().unwrap();
+        let at = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+        let (linker, rpath) = (format!("-fuse-ld={linker}"), format!("-Wl,-rpath,{}", at("")));
+        fs::write(at("a.c"), "int a(void) { return 3; }").unwrap();
+        fs::write(at("m.c"), "int a(void);\nint main(void) { return a(); }").unwrap();
+        let library = [&at("a.c"), "-shared", "-fPIC", "-o", &at("liba.so"), &linker, &rpath];
+        tool("musl-gcc", &library);
+        tool("musl-gcc", &[&at("m.c"), "-o", &at("program"), &at("liba.so"), &linker, &rpath]);
+        for name in ["program", "liba.so"] {
+            let bytes = fs::read(at(name)).unwrap();
+            let request = EditRequest { needed: NeededEdit::Keep, search: long_rpath() };
+            let (edited, after) = checked_edit(&bytes, &request, EditRoom { grow: true }).unwrap();
+            assert_eq!(edited.tier, Tier::Grown, "{linker} {name}");
+            install(at(name).as_ref(), &after);
+        }
+        assert_eq!(run(at("program").as_ref(), &[], &[]).status.code(), Some(3), "{linker}");
+    }
+}

@@ -7,6 +7,8 @@ mod distribution;
 mod hostile;
 mod linkers;
 mod machines;
+mod matrix;
+mod project;
 mod refusals;
 mod stubs;
 mod toolchain;

@@ -225,6 +225,11 @@ impl GlibcLoader<'_> {
             true => Err(Errno(libc::ENOENT)),
             false => self.world.is_directory(asked),
         };
+        // With a slash at its end, a path that leads to something else is none.
+        let answer = match answer {
+            Ok(false) if self.profile.stats_with_slash() => Err(Errno(libc::ENOTDIR)),
+            answer => answer,
+        };
         let (said, status) = match answer {
             Ok(true) => (ProbeResult::Found, DirectoryStatus::Existing),
             Ok(false) => (ProbeResult::Found, DirectoryStatus::Nonexisting),
@@ -280,7 +285,7 @@ impl GlibcLoader<'_> {
             return Ok(known);
         }
         let Ok(object) = opened.object else { return Err(MissingReason::NotFound(quest.errno)) };
-        if let Some(why) = unmappable(&object, self.profile.version) {
+        if let Some(why) = unmappable(&object, self.profile) {
             if let Some(probe) = self.probes.last_mut() {
                 probe.answer = ProbeResult::Rejected(Rejection::Unfit(why));
             }

@@ -2,6 +2,7 @@
 
 use super::GlibcLoader;
 use crate::object::ElfClass;
+use crate::setting::GlibcProfile;
 use crate::simulation::{ProbeResult, Rejection};
 use crate::{ElfError, ElfObject, Errno, OpenedFile};
 
@@ -62,6 +63,7 @@ impl GlibcLoader<'_> {
             Err(_) => unfit("damaged ELF file"),
             Ok(object) => match fault(object, profile.class) {
                 Some(why) => unfit(why),
+                None if wants_newer_kernel(object, profile) => foreign(),
                 None => (Attempt::Fit(opened), ProbeResult::Found),
             },
         }
@@ -90,8 +92,17 @@ fn abi_version_is_known(object: &ElfObject) -> bool {
     object.abi_version == 0 || (object.os_abi == 3 && object.abi_version < 4)
 }
 
+/// Whether the ABI tag asks for a newer kernel than is to be assumed.
+fn wants_newer_kernel(object: &ElfObject, profile: &GlibcProfile) -> bool {
+    let (Some([_, major, minor, patch]), Some(assumed)) = (object.abi_tag, profile.assumed_kernel)
+    else {
+        return false;
+    };
+    assumed < (major & 0xff) << 16 | (minor & 0xff) << 8 | patch & 0xff
+}
+
 /// What `_dl_map_object_from_fd` finds wrong with a library.
-pub(super) fn unmappable(object: &ElfObject, version: (u32, u32)) -> Option<&'static str> {
+pub(super) fn unmappable(object: &ElfObject, profile: &GlibcProfile) -> Option<&'static str> {
     let header = &object.header;
     let no_dynamic = !object.is_dynamic || header.empty_dynamic;
     let faults = [
@@ -100,8 +111,12 @@ pub(super) fn unmappable(object: &ElfObject, version: (u32, u32)) -> Option<&'st
         (object.kind != ET_DYN, "cannot dynamically load executable"),
         (no_dynamic, "object file has no dynamic section"),
         (
-            object.flags_1 & ElfObject::PIE != 0 && version >= (2, 30),
+            object.flags_1 & ElfObject::PIE != 0 && profile.version >= (2, 30),
             "cannot dynamically load position-independent executable",
+        ),
+        (
+            header.executable_stack && !profile.executable_stacks,
+            "cannot enable executable stack as shared object requires",
         ),
     ];
     faults.iter().find(|(wrong, _)| *wrong).map(|(_, why)| *why)

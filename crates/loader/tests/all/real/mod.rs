@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use loader::simulation::{ProbeCall, ProbeResult, SearchProbe};
-use loader::{Disk, Libc, LoaderSetting, Simulation, World, simulate};
+use loader::{Disk, Libc, LoaderSetting, Simulation, simulate};
 
 /// A probe as strace prints it: call, path, and the error's name if it fails.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,7 +90,7 @@ impl Run {
         command.args(["strace", "-s", "4096", "-o"]).arg(&log);
         command.args([
             "-e",
-            "trace=open,openat,stat,stat64,statx,newfstatat,access,readlink,write,writev,prlimit64",
+            "trace=open,openat,stat,stat64,statx,newfstatat,access,readlink,readlinkat,write,writev,prlimit64",
         ]);
         command.args(["-E", "LD_DEBUG=files"]);
         for (name, value) in &self.environment {
@@ -105,7 +105,7 @@ impl Run {
         command.status().unwrap();
         let log = std::fs::read(&log).unwrap();
         assert!(!log.is_empty(), "strace said nothing of {}", self.program.display());
-        let secure = Disk::new().gains_rights(&self.program);
+        let secure = self.setting(&Disk::new()).secure;
         let lines = log.split(|byte| *byte == b'\n');
         let up_to = lines.take_while(|line| !starts_constructors(line, secure));
         up_to.filter_map(|line| parse(&String::from_utf8_lossy(line))).collect()
