@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
@@ -27,9 +28,9 @@ use crate::edit::{EditRequest, EditRoom, Edited, PatchError, Refused, apply, edi
 use crate::source::open_unnoticed;
 use crate::{ElfError, ElfObject, PlannedWorld, World};
 
-/// How often a file is tried with its list kept, where a start differs. After that it is left as
-/// it is at once; in practice the second attempt holds.
-const GENTLE: usize = 4;
+/// How often the files are looked for because of which a start differs. After that all edited files
+/// of such a start are left as they are; in practice the second attempt holds.
+const ROUNDS: usize = 32;
 
 pub(super) fn plan(
     world: &dyn World,
@@ -135,7 +136,7 @@ pub(super) struct BindAttempt {
     pub number: usize,
     pub seen: remedy::Seen,
     pub edited: Edited,
-    pub object: ElfObject,
+    pub object: Arc<ElfObject>,
 }
 
 /// Edits that agree with today. Each time that they do not, at least one file is treated with more
@@ -157,8 +158,11 @@ fn attempt(
             lessons.take_refused(known, refused);
             continue;
         }
-        let world = overlay(resolver.world, known, &wanted, &edits);
-        match compare(resolver, known, &world, &edits) {
+        let with = |is_in: &dyn Fn(usize) -> bool| {
+            overlay(resolver.world, known, &wanted, edits.iter().filter(|made| is_in(made.number)))
+        };
+        let precisely = round < ROUNDS;
+        match compare(resolver, known, &with, &edits, precisely) {
             Ok(Compared { programs, libraries, idle }) if idle.is_empty() => {
                 for (number, reason) in &wanted.refused {
                     lessons.leave_out(known, *number, reason.clone());
@@ -169,7 +173,8 @@ fn attempt(
                 let leave = idle.into_iter().map(|number| (number, Caution::Leave));
                 lessons.cautions.extend(leave);
             }
-            Err(differing) => lessons.take_differing(known, &differing, round <= GENTLE),
+            Err(files) if precisely => lessons.take_differing(known, &files),
+            Err(files) => lessons.leave_differing(known, &files),
         }
     }
 }
@@ -222,20 +227,20 @@ fn made(
     file.read_to_end(&mut bytes)?;
     let edited = edit(&bytes, request, room)?;
     let after = apply(&bytes, &edited.patches)?;
-    let object = ElfObject::parse(&after)?;
+    let object = Arc::new(ElfObject::parse(&after)?);
     Ok(BindAttempt { number, seen, edited, object })
 }
 
-/// The world once all is applied.
-fn overlay<'a>(
+/// The world once these edits, and all that is new, are applied.
+fn overlay<'a, 'b>(
     world: &'a dyn World,
     known: &BindFacts<'_>,
     wanted: &BindEdits,
-    edits: &[BindAttempt],
+    edits: impl Iterator<Item = &'b BindAttempt>,
 ) -> PlannedWorld<'a> {
     let mut overlay = PlannedWorld::new(world);
     for made in edits {
-        overlay.replace(known.files[made.number].id, made.object.clone());
+        overlay.replace(known.files[made.number].id, Arc::clone(&made.object));
     }
     for (directory, links) in &wanted.farms.made {
         overlay.directory(directory);

@@ -27,6 +27,7 @@
 //! | `attempt` | edits made, and made anew with more caution |
 //! | `lessons` | what attempts teach, and what `remedy` would not do |
 //! | `compare` | starts with the edits in them, compared with today's |
+//! | `differing` | because of which edits a start would load something else |
 //! | `outcome` | what planning came to |
 //! | `steered` | what the environment of a start decides |
 //! | `spared` | the lookups that a program is spared |
@@ -39,6 +40,7 @@ mod bars;
 mod closure;
 mod collect;
 mod compare;
+mod differing;
 mod dlopen;
 mod farm;
 mod known_by;
