@@ -11,6 +11,7 @@ use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, RenameFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use crate::Error;
+use crate::directory_times::AccessAndChange;
 use crate::work::directory_of;
 
 /// As many links on a way as the kernel follows (path_resolution(7)).
@@ -46,6 +47,16 @@ impl HeldDirectory {
             }
         }
         Err(Error::at("open", path, Errno::LOOP))
+    }
+
+    /// When it was read and changed last; none where that cannot be told.
+    pub(crate) fn times(&self) -> Option<AccessAndChange> {
+        rustix::fs::fstat(&self.0).ok().map(|found| AccessAndChange::of(&found))
+    }
+
+    /// Gives it other times, where this user may.
+    pub(crate) fn give_times(&self, times: AccessAndChange) {
+        let _ = rustix::fs::utimensat(&self.0, ".", &times.timestamps(), AtFlags::empty());
     }
 
     /// What lstat(2) says.

@@ -14,6 +14,7 @@ use rustix::io::Errno;
 
 use crate::change::{FileChange, FilePatch, Item, ItemKind, Replacement, Turn};
 use crate::content::{self, NewContent};
+use crate::directory_times::DirectoryTimes;
 use crate::durable::{self, Filesystems, SyncMethod};
 use crate::held::{HeldDirectory, exchanged};
 use crate::journal::temporary_prefix;
@@ -244,9 +245,13 @@ fn give(item: &Item, mode: u32, new: &File, temporary: &Path) -> Result<(), Erro
     }
 }
 
-/// Makes the changes, kind by kind, and waits until they are on the disk. Gives back the
-/// directories that could not be removed, because they are not empty.
-pub(crate) fn commit(jobs: &[FileWork], options: &Options) -> Result<Vec<PathBuf>, Error> {
+/// Makes the changes, kind by kind, gives directories the times that are due, and waits until all is
+/// on the disk. Gives back the directories that could not be removed, because they are not empty.
+pub(crate) fn commit(
+    jobs: &[FileWork],
+    times: &DirectoryTimes,
+    options: &Options,
+) -> Result<Vec<PathBuf>, Error> {
     let mut left = Vec::new();
     let mut touched = BTreeSet::new();
     let mut last = None;
@@ -269,6 +274,7 @@ pub(crate) fn commit(jobs: &[FileWork], options: &Options) -> Result<Vec<PathBuf
     }
     // A directory that was removed is on the disk as a change of the one above it.
     touched.retain(|directory| directory.is_dir());
+    times.give_back();
     durable::directories(&touched, options.threads)?;
     Ok(left)
 }
