@@ -1,7 +1,6 @@
 //! Edits made, simulated, and compared with today: what is not the same is not kept.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -25,7 +24,7 @@ use super::{
     BindError, BindOptions, BindProgress, Binding, Effect, Leave, PackageStore, UnboundFile,
 };
 use crate::edit::{EditRequest, EditRoom, Edited, PatchError, Refused, apply, edit};
-use crate::source::open_unnoticed;
+use crate::source::{self, open_unnoticed};
 use crate::{ElfError, ElfObject, PlannedWorld, World};
 
 /// How often the files are looked for because of which a start differs. After that all edited files
@@ -41,7 +40,7 @@ pub(super) fn plan(
     let paths = &real(paths)?;
     refuse_immutable(paths.iter().filter_map(|path| store_of(path)), options)?;
     progress(BindProgress::Looking);
-    let Collected { files, left_out, stores } = collect(paths)?;
+    let Collected { files, left_out, stores } = collect(world, paths)?;
     refuse_immutable(stores.iter().cloned(), options)?;
     let stores: BTreeSet<PackageStore> =
         paths.iter().filter_map(|path| store_of(path)).chain(stores).collect();
@@ -55,7 +54,7 @@ pub(super) fn plan(
     let variants = &Variants::new(world);
     let (absolute, others_load) = (options.absolute, options.others_load);
     let packed = &PackedPaths::new(&options.packed);
-    let name_loss = &NameLoss::of(options, &today.programs, &today.alone);
+    let name_loss = &NameLoss::of(options, &files, &today.programs, &today.alone);
     let rules = PinRules {
         files: &files,
         leave: &leave,
@@ -84,7 +83,7 @@ pub(super) fn plan(
         options,
         packed,
         named: paths,
-        dlopens: &dlopens(today.in_use(&candidates)),
+        dlopens: &dlopens(&files, today.in_use(&candidates)),
         candidates: &candidates,
         variants,
         places: &StartIndex::in_starts(today.programs.iter().chain(&today.alone)),
@@ -221,10 +220,9 @@ fn made(
     request: &EditRequest,
     room: EditRoom,
 ) -> Result<BindAttempt, Unmade> {
-    let mut file = open_unnoticed(path)?;
-    let seen = remedy::Seen::from_metadata(&file.metadata()?);
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes)?;
+    let (file, found) = open_unnoticed(path)?;
+    let seen = remedy::Seen::from_metadata(&found);
+    let bytes = source::read(&file, 0, seen.size.0 as usize)?;
     let edited = edit(&bytes, request, room)?;
     let after = apply(&bytes, &edited.patches)?;
     let object = Arc::new(ElfObject::parse(&after)?);

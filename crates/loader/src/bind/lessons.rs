@@ -152,7 +152,7 @@ fn target(step: &Step) -> &Path {
 /// Whether an edited file relies on what is added at a path: it names that, or something in it; or
 /// it names the directory that it is in.
 fn uses(change: &BindChange, added: &Path) -> bool {
-    let lists = change.search.iter().flat_map(|(_, list)| list.as_bytes().split(|b| *b == b':'));
+    let lists = change.search.iter().flat_map(|list| list.after().as_bytes().split(|b| *b == b':'));
     let needed = change.needed.iter().map(|(_, name)| name.as_bytes());
     let mut named = lists.chain(needed).filter(|name| !name.is_empty());
     named.any(|name| {

@@ -3,12 +3,12 @@
 use std::collections::{BTreeSet, HashSet};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::attempt::{Attempted, BindAttempt};
 use super::pins::{Pin, needed};
 use super::wanted::BindFacts;
-use super::{BindChange, BindMode, Binding, KeepRpath, NameLeft};
-use crate::ElfObject;
+use super::{BindChange, BindMode, Binding, BoundSearchPath, KeepRpath, NameLeft};
 
 /// Puts the result together.
 pub(super) fn finish(known: &BindFacts<'_>, attempted: Attempted) -> Binding {
@@ -83,15 +83,14 @@ fn add_directories(directory: &Path, directories: &mut BTreeSet<PathBuf>) {
 fn change(known: &BindFacts<'_>, made: BindAttempt) -> BindChange {
     let file = &known.files[made.number];
     let pairs = file.object.needed().cloned().zip(made.object.needed().cloned());
-    let list =
-        |object: &ElfObject| object.runpath.clone().or(object.rpath.clone()).unwrap_or_default();
-    let (before, now) = (list(&file.object), list(&made.object));
+    let lists =
+        BoundSearchPath { before: Arc::clone(&file.object), after: Arc::clone(&made.object) };
     BindChange {
         path: file.path().to_owned(),
         also: file.names[1..].to_vec(),
         seen: made.seen,
         needed: pairs.filter(|(old, new)| old != new).collect(),
-        search: (before != now).then_some((before, now)),
+        search: (lists.before() != lists.after()).then_some(lists),
         gives_way: file.object.runpath.is_some() || known.musl.contains(&made.number),
         tier: made.edited.tier,
         patches: made.edited.patches,

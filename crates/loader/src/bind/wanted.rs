@@ -342,14 +342,21 @@ fn is_for_libc(name: &OsStr) -> bool {
 
 /// The objects that call dlopen, or need, at whatever distance, one that does. The C library
 /// does not count: every program needs it.
-pub(super) fn dlopens<'a>(runs: impl Iterator<Item = &'a LoaderRun> + Clone) -> HashSet<FileId> {
+pub(super) fn dlopens<'a>(
+    files: &[ElfFileNames],
+    runs: impl Iterator<Item = &'a LoaderRun> + Clone,
+) -> HashSet<FileId> {
+    let known: HashMap<FileId, bool> =
+        files.iter().filter_map(|file| Some((file.id, file.may_dlopen?))).collect();
     let members = runs.clone().flat_map(|run| &run.members);
     let by_id: HashMap<FileId, &Path> = members
         .filter(|member| member.found != ResolvedBy::Kernel && !is_c_library(&member.path))
         .map(|member| (member.id, &*member.path))
         .collect();
-    let calls =
-        |(id, path): (FileId, &Path)| dlopen::is_called_in(path).unwrap_or(true).then_some(id);
+    let calls = |(id, path): (FileId, &Path)| {
+        let known = known.get(&id).copied();
+        known.unwrap_or_else(|| dlopen::may_be_called_in_file(path)).then_some(id)
+    };
     let calling: HashSet<FileId> = by_id.into_par_iter().filter_map(calls).collect();
     let reaching = |run: &'a LoaderRun| run.reaching(|member| calling.contains(&member.id));
     runs.flat_map(reaching).map(|member| member.id).collect()
