@@ -220,10 +220,9 @@ fn keep_what_is_removed(
 fn beside(job: &FileWork, path: &Path, aside: &Path) -> Result<KeptContent, Error> {
     let directory = HeldDirectory::of(path)?;
     directory.link(path, &directory, aside)?;
-    let found = directory.metadata(aside)?;
-    let stamp = FileStamp::of(&found);
+    let stamp = directory.stamp(aside)?;
     match job.stamps.first().is_some_and(|seen| seen.same_content(&stamp)) {
-        true => Ok(KeptContent::Beside(stamp, Seen::from_metadata(&found))),
+        true => Ok(KeptContent::Beside(stamp, stamp.seen())),
         false => Err(work::changed(path)),
     }
 }

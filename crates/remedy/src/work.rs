@@ -293,7 +293,7 @@ fn replace_names(patch: &FilePatch, job: &FileWork) -> Result<(), Error> {
     let names = patch.names.iter().zip(&job.temporaries).zip(&job.stamps);
     for (at, ((name, temporary), stamp)) in names.enumerate() {
         let directory = HeldDirectory::of(name)?;
-        let found = FileStamp::of(&directory.metadata(name)?);
+        let found = directory.stamp(name)?;
         // Renaming over one name changes the inode behind the others.
         if !(found == *stamp || at > 0 && found.same_content(stamp)) {
             return Err(changed(name));
@@ -306,7 +306,7 @@ fn replace_names(patch: &FilePatch, job: &FileWork) -> Result<(), Error> {
 
 /// Whether a temporary is still what was written.
 fn is_as_written(job: &FileWork, directory: &HeldDirectory, temporary: &Path) -> Result<(), Error> {
-    let found = FileStamp::of(&directory.metadata(temporary)?).identity();
+    let found = directory.stamp(temporary)?.identity();
     if job.written == Some(found) { Ok(()) } else { Err(exchanged(temporary)) }
 }
 
@@ -321,7 +321,7 @@ fn replace(job: &FileWork) -> Result<(), Error> {
     let path = job.change.path();
     let Some(temporary) = job.temporaries.first() else { return Ok(()) };
     let directory = HeldDirectory::of(path)?;
-    if job.stamps.first() != Some(&FileStamp::of(&directory.metadata(path)?)) {
+    if job.stamps.first() != Some(&directory.stamp(path)?) {
         return Err(changed(path));
     }
     is_as_written(job, &directory, temporary)?;
@@ -337,7 +337,7 @@ fn remove(item: &Item, job: &FileWork) -> Result<Option<PathBuf>, Error> {
             removed => removed.map(|()| None).map_err(|error| Error::at("rmdir", path, error)),
         };
     }
-    if job.stamps.first() != Some(&FileStamp::of(&directory.metadata(path)?)) {
+    if job.stamps.first() != Some(&directory.stamp(path)?) {
         return Err(changed(path));
     }
     directory.unlink(path).map_err(|error| Error::at("unlink", path, error))?;
