@@ -141,7 +141,11 @@ fn walk(world: &dyn World, directory: &Path) -> Vec<FoundFiles> {
     }
 }
 
-fn entries(world: &dyn World, directory: &Path) -> io::Result<Vec<(OsString, EntryKind)>> {
+/// What is in a directory, each of which is listed once.
+pub(super) fn entries(
+    world: &dyn World,
+    directory: &Path,
+) -> io::Result<Vec<(OsString, EntryKind)>> {
     if let Some(entries) = world.entries_of(directory) {
         return Ok(entries);
     }

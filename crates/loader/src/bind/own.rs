@@ -6,14 +6,13 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
-use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::collect::ElfFileNames;
+use super::collect::{ElfFileNames, entries};
 use super::farm::FOR_HARDWARE;
 use super::pins::needed;
 use super::resolve::Resolver;
@@ -121,13 +120,8 @@ fn libraries(world: &dyn World, directory: &Path, deeper: bool) -> Vec<OsString>
 }
 
 fn names_in(world: &dyn World, directory: &Path) -> Vec<OsString> {
-    match world.entries_of(directory) {
-        Some(entries) => entries.into_iter().map(|(name, _)| name).collect(),
-        None => {
-            let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-            entries.map(|entry| entry.file_name()).collect()
-        }
-    }
+    let entries = entries(world, directory).unwrap_or_default();
+    entries.into_iter().map(|(name, _)| name).collect()
 }
 
 /// What the machine's own directories have of these names: one start of a file that needs them all.

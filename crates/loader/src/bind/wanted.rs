@@ -202,7 +202,9 @@ impl BindFacts<'_> {
     /// Whether the directories of a list offer no name that the file and its needs have not brought
     /// in themselves: whoever opens one of these by name gets it without a search.
     fn is_all_loaded(&self, number: usize, list: &[u8], farms: &mut Farms) -> bool {
-        let Some(offered) = farms.all_offered(&self.root(number), list) else { return false };
+        let Some(offered) = farms.all_offered(self.world, &self.root(number), list) else {
+            return false;
+        };
         let all_known = |(run, member): (&LoaderRun, usize)| {
             let known: HashSet<&OsStr> =
                 run.below(member).filter_map(|member| member.object.soname.as_deref()).collect();
@@ -238,7 +240,7 @@ impl BindFacts<'_> {
         let relied_on = has_open
             || self.dlopens.contains(&file.id)
                 && !self.is_all_loaded(number, list.as_bytes(), farms)
-            || file.is_program() && farms.offer(list.as_bytes(), is_for_libc);
+            || file.is_program() && farms.offer(self.world, list.as_bytes(), is_for_libc);
         if !relied_on {
             return SearchPathEdit::Remove;
         }
