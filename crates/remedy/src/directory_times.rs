@@ -1,8 +1,9 @@
 //! The times of directories: undoing gives them back as it gives back those of files.
 //!
-//! A rename over a file changes its directory's time, but nothing that the directory lists: such a
-//! time is given back at once. Where names come or go, it is when they are taken back, unless
-//! somebody else has changed the directory since.
+//! Where bytes of files are patched, nothing that a directory lists is another, and not even their
+//! times are: its own is given back at once. (Its change time, which NFS clients look at, is new.)
+//! Where files come, go or are replaced, whoever keeps a list has to see it: the time is given back
+//! when they are taken back, unless somebody else has changed the directory since.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -11,7 +12,6 @@ use rustix::fs::{Timespec, Timestamps};
 use serde::{Deserialize, Serialize};
 
 use crate::change::FileChange;
-use crate::content::NewContent;
 use crate::held::HeldDirectory;
 use crate::text;
 use crate::work::{FileWork, directory_of};
@@ -23,7 +23,7 @@ pub(crate) struct AccessAndChange {
     mtime: (i64, i64),
 }
 
-/// A directory in which names came or went, as the journal keeps it.
+/// A directory in which files came, went or were replaced, as the journal keeps it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ChangedDirectory {
     #[serde(with = "text::path")]
@@ -45,20 +45,18 @@ struct FoundTimes {
 impl DirectoryTimes {
     /// Before anything is written. What is not there yet has none.
     pub(crate) fn of(jobs: &[FileWork]) -> DirectoryTimes {
-        let (mut all, mut listed_anew) = (BTreeSet::new(), BTreeSet::new());
+        let (mut all, mut relisted) = (BTreeSet::new(), BTreeSet::new());
         for job in jobs {
             let directories = || job.change.paths().iter().map(|path| directory_of(path));
             let temporaries = job.temporaries.iter().map(|path| directory_of(path));
             all.extend(directories().chain(temporaries));
-            let is_patch = matches!(job.change, FileChange::Patch(_) | FileChange::Replace(_));
-            let is_renamed = matches!(job.content, NewContent::Written(_) | NewContent::Aside(_));
-            if !is_patch || is_renamed || job.change.aside().is_some() {
-                listed_anew.extend(directories());
+            if !matches!(job.change, FileChange::Patch(_)) {
+                relisted.extend(directories());
             }
         }
         let found = |directory: &Path| {
             let found = HeldDirectory::open(directory).ok()?.times()?;
-            let due = Some(found).filter(|_| !listed_anew.contains(directory));
+            let due = Some(found).filter(|_| !relisted.contains(directory));
             Some((directory.to_owned(), FoundTimes { found, due }))
         };
         DirectoryTimes(all.into_iter().filter_map(found).collect())
@@ -90,14 +88,14 @@ impl DirectoryTimes {
         }
     }
 
-    /// Those in which names have come or gone, for the journal.
+    /// Those in which files have come, gone or been replaced, for the journal.
     pub(crate) fn changed(&self) -> Vec<ChangedDirectory> {
-        let listed_anew = self.0.iter().filter(|(_, times)| times.due.is_none());
+        let relisted = self.0.iter().filter(|(_, times)| times.due.is_none());
         let changed = |(path, times): (&PathBuf, &FoundTimes)| {
             let after = HeldDirectory::open(path).ok()?.times()?;
             Some(ChangedDirectory { path: path.clone(), before: times.found, after })
         };
-        listed_anew.filter_map(changed).collect()
+        relisted.filter_map(changed).collect()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Edits made, simulated, and compared with today: what is not the same is not kept.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -90,8 +90,9 @@ pub(super) fn plan(
         musl: &today.musl(&files),
         brought: &today.brought,
     };
+    let mut made = MadeEdits::new();
     let binding = loop {
-        let attempted = attempt(&resolver, &known, &mut lessons, progress);
+        let attempted = attempt(&resolver, &known, &mut lessons, &mut made, progress);
         let binding = finish(&known, attempted);
         if options.for_copies || !lessons.take_obstacles(&known, &binding) {
             break binding;
@@ -125,14 +126,18 @@ fn refuse_immutable(
 /// What an attempt came to.
 pub(super) struct Attempted {
     pub wanted: BindEdits,
-    pub edits: Vec<BindAttempt>,
+    pub edits: Vec<Arc<BindAttempt>>,
     pub programs: Vec<Effect>,
     pub libraries: Vec<Effect>,
 }
 
+/// The edits of earlier attempts: what is asked for again is not made again.
+type MadeEdits = HashMap<usize, Arc<BindAttempt>>;
+
 /// One file's edit, and the file as it would then be.
 pub(super) struct BindAttempt {
     pub number: usize,
+    request: EditRequest,
     pub seen: remedy::Seen,
     pub edited: Edited,
     pub object: Arc<ElfObject>,
@@ -144,13 +149,14 @@ fn attempt(
     resolver: &Resolver<'_>,
     known: &BindFacts<'_>,
     lessons: &mut Lessons,
+    made: &mut MadeEdits,
     progress: &(dyn Fn(BindProgress) + Sync),
 ) -> Attempted {
     let mut round = 0;
     loop {
         progress(BindProgress::Editing);
         let wanted = wanted(known, &lessons.cautions);
-        let (edits, refused) = make(known, &wanted);
+        let (edits, refused) = make(known, &wanted, made);
         progress(BindProgress::Checking);
         round += 1;
         if !refused.is_empty() {
@@ -179,25 +185,32 @@ fn attempt(
 }
 
 /// Makes the edits that are asked for; files that an edit is refused for, with the reason.
-fn make(known: &BindFacts<'_>, wanted: &BindEdits) -> (Vec<BindAttempt>, Vec<(usize, Unmade)>) {
+fn make(
+    known: &BindFacts<'_>,
+    wanted: &BindEdits,
+    made: &mut MadeEdits,
+) -> (Vec<Arc<BindAttempt>>, Vec<(usize, Unmade)>) {
     let room = EditRoom { grow: known.options.grow };
     let each = |(number, request): (&usize, &EditRequest)| {
-        let path = known.files[*number].path();
-        match made(*number, path, request, room) {
-            Ok(made) if made.edited.patches.is_empty() => None,
-            Ok(made) => Some(Ok(made)),
-            Err(reason) => Some(Err((*number, reason))),
+        if let Some(earlier) = made.get(number).filter(|earlier| earlier.request == *request) {
+            return Ok(Arc::clone(earlier));
         }
+        let path = known.files[*number].path();
+        edited(*number, path, request, room).map(Arc::new).map_err(|reason| (*number, reason))
     };
     let requests: Vec<_> = wanted.requests.iter().collect();
-    let all: Vec<_> = requests.into_par_iter().filter_map(each).collect();
+    let all: Vec<_> = requests.into_par_iter().map(each).collect();
     let (mut edits, mut refused) = (Vec::new(), Vec::new());
     for each in all {
         match each {
-            Ok(made) => edits.push(made),
+            Ok(edit) => {
+                made.insert(edit.number, Arc::clone(&edit));
+                edits.push(edit);
+            }
             Err(why) => refused.push(why),
         }
     }
+    edits.retain(|edit| !edit.edited.patches.is_empty());
     (edits, refused)
 }
 
@@ -214,7 +227,7 @@ pub(super) enum Unmade {
     Elf(#[from] ElfError),
 }
 
-fn made(
+fn edited(
     number: usize,
     path: &Path,
     request: &EditRequest,
@@ -226,7 +239,7 @@ fn made(
     let edited = edit(&bytes, request, room)?;
     let after = apply(&bytes, &edited.patches)?;
     let object = Arc::new(ElfObject::parse(&after)?);
-    Ok(BindAttempt { number, seen, edited, object })
+    Ok(BindAttempt { number, request: request.clone(), seen, edited, object })
 }
 
 /// The world once these edits, and all that is new, are applied.
@@ -234,7 +247,7 @@ fn overlay<'a, 'b>(
     world: &'a dyn World,
     known: &BindFacts<'_>,
     wanted: &BindEdits,
-    edits: impl Iterator<Item = &'b BindAttempt>,
+    edits: impl Iterator<Item = &'b Arc<BindAttempt>>,
 ) -> PlannedWorld<'a> {
     let mut overlay = PlannedWorld::new(world);
     for made in edits {

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
@@ -36,7 +37,7 @@ pub(super) fn compare(
     resolver: &Resolver<'_>,
     known: &BindFacts<'_>,
     with: &EditedWorld<'_>,
-    edits: &[BindAttempt],
+    edits: &[Arc<BindAttempt>],
     precisely: bool,
 ) -> Result<Compared, BTreeSet<usize>> {
     let world = &with(&|_| true);
@@ -102,7 +103,7 @@ fn is_calmer(before: &LoaderRun, after: &LoaderRun) -> bool {
 
 /// Libraries that programs load and whose list of directories changes, though something that they
 /// need searches on and may look there: in another process than those that are known, too.
-fn relying(known: &BindFacts<'_>, edits: &[BindAttempt]) -> Vec<usize> {
+fn relying(known: &BindFacts<'_>, edits: &[Arc<BindAttempt>]) -> Vec<usize> {
     let closed: HashMap<FileId, bool> = edits
         .iter()
         .map(|made| {
@@ -121,7 +122,7 @@ fn relying(known: &BindFacts<'_>, edits: &[BindAttempt]) -> Vec<usize> {
         .map(|member| member.id)
         .collect();
     let alone: HashSet<usize> = known.alone.iter().map(|run| run.root).collect();
-    let relies = |made: &&BindAttempt| {
+    let relies = |made: &&Arc<BindAttempt>| {
         let file = &known.files[made.number];
         let (was, is) = (&file.object, &made.object);
         let other_list = (&was.rpath, &was.runpath) != (&is.rpath, &is.runpath);

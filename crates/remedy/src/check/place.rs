@@ -182,6 +182,9 @@ fn has_room(checked: &mut CheckedPlan<'_>, state: Option<&Path>) {
         .filter(|(_, space)| is_enough(space).is_err())
         .map(|(device, _)| *device)
         .collect();
+    if full.is_empty() {
+        return;
+    }
     // Where not all have room, none has: which of them to leave out is not ours to say.
     checked.sort_out(|job| {
         let of = |directory| devices.get(directory).filter(|device| full.contains(device));

@@ -38,7 +38,7 @@ pub(crate) enum JournalRecord {
     Change(Box<FileChange>),
     /// All changes are told and all new files are on the disk: from here on they are renamed.
     Ready,
-    /// Directories in which names have come or gone, and when each was changed before.
+    /// Directories in which files have come, gone or been replaced, and when each was changed before.
     Directories { changed: Vec<ChangedDirectory> },
     /// Every change is made, and on the disk.
     Applied,

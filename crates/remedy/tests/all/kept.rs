@@ -129,7 +129,7 @@ fn a_directory_in_which_bytes_are_patched_keeps_its_times() {
 }
 
 #[test]
-fn a_directory_in_which_names_come_and_go_has_its_times_again_unless_others_changed_it_since() {
+fn a_directory_in_which_files_come_and_go_has_its_times_again_unless_others_changed_it_since() {
     let scene = EditedFiles::new();
     let directories = old_directories(&scene, &["added", "removed", "replaced", "others"]);
     let stats = || directories.iter().map(|directory| stat(directory)).collect::<Vec<_>>();
@@ -145,7 +145,7 @@ fn a_directory_in_which_names_come_and_go_has_its_times_again_unless_others_chan
     ];
     let large = remedy::Options { large: recording::ByteUnits(1), ..scene.options() };
     let applied = remedy::apply(&plan(steps), &large).unwrap();
-    for directory in [added, removed, others] {
+    for directory in [added, removed, replaced, others] {
         assert!(!before.contains(&stat(directory)), "its time is that of the change");
     }
     let more = remedy::extend(&applied.id, &plan(vec![new(added.join("more"))]), &large).unwrap();
