@@ -37,4 +37,4 @@ pub use facts::facts;
 pub use object::{ElfError, ElfObject, Identity};
 pub use setting::{Libc, LoaderSetting, SettingError};
 pub use simulation::{SimulateError, Simulation, outline, simulate};
-pub use world::{Disk, Errno, FileId, OpenedFile, PlannedWorld, World};
+pub use world::{Disk, EntryKind, Errno, FileId, OpenedFile, PlannedWorld, World};

@@ -1,8 +1,8 @@
 //! Bytes at an offset, of a file that may be cut, hostile, or change while it is read.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
 use crate::ElfError;
@@ -61,19 +61,36 @@ impl ByteSource for &[u8] {
     }
 }
 
-/// Opens a regular file. A FIFO does not block it, and a terminal does not become ours.
-pub(crate) fn open(path: &Path) -> Result<File, ElfError> {
+/// The bytes of a file from `offset` on, `length` of them or as many as there are.
+pub(crate) fn read(file: &File, offset: u64, length: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; length];
+    let mut filled = 0;
+    while filled < length {
+        match file.read_at(&mut bytes[filled..], offset + filled as u64) {
+            Ok(0) => break,
+            Ok(got) => filled += got,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    bytes.truncate(filled);
+    Ok(bytes)
+}
+
+/// Opens a regular file, and what fstat(2) says of it. A FIFO does not block it, and a terminal does not become ours.
+pub(crate) fn open(path: &Path) -> Result<(File, Metadata), ElfError> {
     open_with(path, 0)
 }
 
 /// The same of a file that may be changed: to have looked at it leaves its access time, which
 /// undoing gives back, where that is allowed (to its owner).
-pub(crate) fn open_unnoticed(path: &Path) -> Result<File, ElfError> {
+pub(crate) fn open_unnoticed(path: &Path) -> Result<(File, Metadata), ElfError> {
     open_with(path, libc::O_NOATIME).or_else(|_| open(path))
 }
 
-fn open_with(path: &Path, flags: libc::c_int) -> Result<File, ElfError> {
+fn open_with(path: &Path, flags: libc::c_int) -> Result<(File, Metadata), ElfError> {
     let flags = flags | libc::O_NONBLOCK | libc::O_NOCTTY;
     let file = File::options().read(true).custom_flags(flags).open(path)?;
-    if file.metadata()?.is_file() { Ok(file) } else { Err(ElfError::NotAFile) }
+    let seen = file.metadata()?;
+    if seen.is_file() { Ok((file, seen)) } else { Err(ElfError::NotAFile) }
 }

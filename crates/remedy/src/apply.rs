@@ -17,6 +17,7 @@ use recording::ByteUnits;
 
 use crate::change::{Item, ItemKind, Version};
 use crate::check::Obstacle;
+use crate::directory_times::DirectoryTimes;
 use crate::held::HeldDirectory;
 use crate::journal::{self, Journal, JournalRecord, JournalStage, SCHEMA, Story};
 use crate::stamp::FileStamp;
@@ -62,10 +63,14 @@ pub fn apply(plan: &Plan, options: &Options) -> Result<Applied, Error> {
     }
     let (id, directory) = locked.new_journal()?;
     let changed = Tally::of(jobs.iter().map(|job| &job.change));
-    let journal = begin(&directory, &id, &plan.title, &mut jobs, options.large)
-        .and_then(|journal| prepare(journal, &mut jobs, options));
-    let journal = journal.map_err(|failure| give_up(failure, &directory, &jobs))?;
-    match finish(journal, &id, &jobs, options)? {
+    let mut times = DirectoryTimes::default();
+    let journal = begin(&directory, &id, &plan.title, &mut jobs, options.large);
+    let journal = journal.and_then(|journal| {
+        times = DirectoryTimes::of(&jobs);
+        prepare(journal, &mut jobs, options)
+    });
+    let journal = journal.map_err(|failure| give_up(failure, &directory, &jobs, &times))?;
+    match finish(journal, &id, &jobs, &times, options)? {
         None => Ok(Applied { id, changed }),
         Some((failure, journal)) => Err(match journal.remove() {
             Ok(()) => failure,
@@ -101,8 +106,9 @@ pub fn extend(id: &str, plan: &Plan, options: &Options) -> Result<Applied, Error
     name(&mut jobs, id, options.large)?;
     let told = journal.add(&[JournalRecord::Extending, temporaries(&jobs)]);
     told.and_then(|()| journal.sync())?;
+    let times = DirectoryTimes::of(&jobs);
     let failure = match prepare(journal, &mut jobs, options) {
-        Ok(journal) => match finish(journal, id, &jobs, options)? {
+        Ok(journal) => match finish(journal, id, &jobs, &times, options)? {
             None => return Ok(Applied { id: id.to_owned(), changed }),
             Some((failure, _)) => failure,
         },
@@ -110,6 +116,7 @@ pub fn extend(id: &str, plan: &Plan, options: &Options) -> Result<Applied, Error
     };
     let litter: Vec<_> = jobs.iter().flat_map(FileWork::litter).collect();
     let told = work::clean(litter.iter().map(PathBuf::as_path)).and_then(|()| {
+        times.give_all_back();
         let mut journal = Journal::resume(&Story::read(&directory)?)?;
         journal.add(&[JournalRecord::Applied])?;
         journal.sync()
@@ -213,10 +220,9 @@ fn keep_what_is_removed(
 fn beside(job: &FileWork, path: &Path, aside: &Path) -> Result<KeptContent, Error> {
     let directory = HeldDirectory::of(path)?;
     directory.link(path, &directory, aside)?;
-    let found = directory.metadata(aside)?;
-    let stamp = FileStamp::of(&found);
+    let stamp = directory.stamp(aside)?;
     match job.stamps.first().is_some_and(|seen| seen.same_content(&stamp)) {
-        true => Ok(KeptContent::Beside(stamp, Seen::from_metadata(&found))),
+        true => Ok(KeptContent::Beside(stamp, stamp.seen())),
         false => Err(work::changed(path)),
     }
 }
@@ -237,14 +243,15 @@ fn keep(job: &FileWork, path: &Path, copy: &Path) -> Result<KeptContent, Error> 
 /// What the records of an undoing take, roughly.
 fn room_for_an_end(jobs: &[FileWork]) -> u64 {
     let paths = jobs.iter().flat_map(|job| job.change.paths());
-    4096 + paths.map(|path| 2 * path.as_os_str().len() as u64 + 128).sum::<u64>()
+    4096 + paths.map(|path| 3 * path.as_os_str().len() as u64 + 256).sum::<u64>()
 }
 
 /// After a failure before the first rename: removes what was written so far.
-fn give_up(failure: Error, directory: &Path, jobs: &[FileWork]) -> Error {
+fn give_up(failure: Error, directory: &Path, jobs: &[FileWork], times: &DirectoryTimes) -> Error {
     let litter: Vec<_> = jobs.iter().flat_map(FileWork::litter).collect();
     // The journal stays where litter does: it has its names.
     let cleaned = work::clean(litter.iter().map(PathBuf::as_path)).and_then(|()| {
+        times.give_all_back();
         fs::remove_dir_all(directory).map_err(|error| Error::at("remove", directory, error))
     });
     match cleaned {
@@ -258,10 +265,14 @@ fn finish(
     mut journal: Journal,
     id: &str,
     jobs: &[FileWork],
+    times: &DirectoryTimes,
     options: &Options,
 ) -> Result<Option<(Error, Journal)>, Error> {
-    let done = work::commit(jobs, options).and_then(|_| {
-        journal.add(&[JournalRecord::Applied])?;
+    let done = work::commit(jobs, times, options).and_then(|_| {
+        let changed = times.changed();
+        let directories = (!changed.is_empty()).then_some(JournalRecord::Directories { changed });
+        journal
+            .add(&directories.into_iter().chain([JournalRecord::Applied]).collect::<Vec<_>>())?;
         journal.sync()
     });
     let Err(failure) = done else { return Ok(None) };
@@ -270,7 +281,10 @@ fn finish(
     let taken_back =
         work::clean(litter).and_then(|()| undo::take_back(&mut journal, id, &changes, options));
     match taken_back {
-        Ok(()) => Ok(Some((failure, journal))),
+        Ok(()) => {
+            times.give_all_back();
+            Ok(Some((failure, journal)))
+        }
         Err(second) => Err(interrupted(failure, second, journal.directory())),
     }
 }

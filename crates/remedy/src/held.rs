@@ -3,7 +3,7 @@
 //! opened, and never through a link.
 
 use std::ffi::OsStr;
-use std::fs::{self, File, Metadata};
+use std::fs::{self, File};
 use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 
@@ -11,6 +11,8 @@ use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, RenameFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use crate::Error;
+use crate::directory_times::AccessAndChange;
+use crate::stamp::FileStamp;
 use crate::work::directory_of;
 
 /// As many links on a way as the kernel follows (path_resolution(7)).
@@ -48,17 +50,22 @@ impl HeldDirectory {
         Err(Error::at("open", path, Errno::LOOP))
     }
 
-    /// What lstat(2) says.
-    pub(crate) fn metadata(&self, path: &Path) -> Result<Metadata, Error> {
-        let found = rustix::fs::openat(
-            &self.0,
-            name(path),
-            OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC,
-            Mode::empty(),
-        );
-        let found =
-            found.map_err(std::io::Error::from).and_then(|open| File::from(open).metadata());
-        found.map_err(|error| Error::at("lstat", path, error))
+    /// When it was read and changed last; none where that cannot be told.
+    pub(crate) fn times(&self) -> Option<AccessAndChange> {
+        rustix::fs::fstat(&self.0).ok().map(|found| AccessAndChange::of(&found))
+    }
+
+    /// Gives it other times, where this user may.
+    pub(crate) fn give_times(&self, times: AccessAndChange) {
+        let _ = rustix::fs::utimensat(&self.0, ".", &times.timestamps(), AtFlags::empty());
+    }
+
+    /// What lstat(2) says, to compare it with what was seen.
+    pub(crate) fn stamp(&self, path: &Path) -> Result<FileStamp, Error> {
+        let found = rustix::fs::statat(&self.0, name(path), AtFlags::SYMLINK_NOFOLLOW);
+        found
+            .map(|found| FileStamp::of_stat(&found))
+            .map_err(|error| Error::at("lstat", path, error))
     }
 
     /// Opens a file to read it. Its access time stays where the system allows that; a FIFO does
@@ -153,6 +160,12 @@ impl HeldDirectory {
     pub(crate) fn remove_directory(&self, path: &Path) -> Result<(), Errno> {
         rustix::fs::unlinkat(&self.0, name(path), AtFlags::REMOVEDIR)
     }
+}
+
+/// Whether a directory is there, and no symbolic link on the way to it: one call tells what
+/// readlink(2) would tell of each of its names.
+pub(crate) fn is_real(directory: &Path) -> bool {
+    without_links(directory).is_ok()
 }
 
 /// Something else is where becalm had made something.

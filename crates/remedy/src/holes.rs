@@ -26,6 +26,9 @@ impl Holes {
         while at < size {
             // There is always one at the end.
             let Ok(start) = rustix::fs::seek(file, SeekFrom::Hole(at)) else { break };
+            if start >= size {
+                break;
+            }
             let end = rustix::fs::seek(file, SeekFrom::Data(start)).unwrap_or(size).min(size);
             if start >= end {
                 break;

@@ -16,6 +16,7 @@
 //! | `rewrite` | the patched version of a file, in one pass |
 //! | `holes` | the parts of a file that take no room, and stay so |
 //! | `attributes` | what a file has beside its content |
+//! | `directory_times` | when directories were read and changed, and that they get it back |
 //! | `durable` | until it is on the disk |
 //! | `apply` | the six steps of an application |
 //! | `undo` | the way back |
@@ -33,6 +34,7 @@ mod change;
 mod check;
 mod content;
 mod digest;
+mod directory_times;
 mod durable;
 mod error;
 mod file_state;

@@ -74,7 +74,7 @@ fn write(
         .and_then(|()| file.set_permissions(Permissions::from_mode(mode)))
         .and_then(|()| file.sync_all())
         .map_err(at("write anew"))
-        .and_then(|()| match FileStamp::of(&directory.metadata(path)?) == *stamp {
+        .and_then(|()| match directory.stamp(path)? == *stamp {
             true => directory.rename(&temporary, &directory, path),
             false => Err(work::changed(path)),
         });

@@ -66,15 +66,28 @@ pub(crate) fn size_after(size: ByteUnits, edits: &[Edit]) -> Result<ByteUnits, S
     Ok(ByteUnits(after))
 }
 
-/// Whether the old bytes of all edits are in the file.
+/// Whether the old bytes of all edits are in the file. What lies close together is read at once.
 pub(crate) fn fits(source: &File, edits: &[Edit]) -> io::Result<Result<(), String>> {
-    for edit in edits {
-        let mut there = vec![0; edit.old.len()];
-        match source.read_exact_at(&mut there, edit.offset) {
-            Ok(()) if there == edit.old => {}
-            Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => return Err(error),
-            _ => return Ok(Err(differs(edit.offset))),
+    let mut left = edits;
+    while let [first, ..] = left {
+        let end = |edit: &Edit| edit.offset + edit.old.len() as u64;
+        let is_close = |edit: &&Edit| end(edit) - first.offset <= CHUNK as u64;
+        let (close, rest) = left.split_at(left.iter().take_while(is_close).count().max(1));
+        let mut there = vec![0; close.last().map_or(0, |last| end(last) - first.offset) as usize];
+        let read = source.read_exact_at(&mut there, first.offset);
+        if let Err(error) = read {
+            return match error.kind() {
+                io::ErrorKind::UnexpectedEof => Ok(Err(differs(first.offset))),
+                _ => Err(error),
+            };
         }
+        for edit in close {
+            let at = (edit.offset - first.offset) as usize;
+            if there[at..at + edit.old.len()] != edit.old {
+                return Ok(Err(differs(edit.offset)));
+            }
+        }
+        left = rest;
     }
     Ok(Ok(()))
 }

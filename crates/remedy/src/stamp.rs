@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
+use recording::ByteUnits;
 use rustix::fs::OFlags;
 
 use crate::Seen;
@@ -22,6 +23,29 @@ pub(crate) struct FileStamp {
 impl FileStamp {
     pub(crate) fn of(found: &Metadata) -> FileStamp {
         FileStamp { device: found.dev(), seen: Seen::from_metadata(found) }
+    }
+
+    /// The same from what rustix calls it.
+    pub(crate) fn of_stat(found: &rustix::fs::Stat) -> FileStamp {
+        // The types are those of the C library, and differ between machines.
+        #[allow(clippy::unnecessary_cast)]
+        let nanos = |seconds: i64, nanos: u64| seconds.saturating_mul(1_000_000_000) + nanos as i64;
+        #[allow(clippy::unnecessary_cast)]
+        FileStamp {
+            device: found.st_dev as u64,
+            seen: Seen {
+                size: ByteUnits(found.st_size as u64),
+                inode: found.st_ino as u64,
+                mtime_ns: nanos(found.st_mtime as i64, found.st_mtime_nsec as u64),
+                ctime_ns: nanos(found.st_ctime as i64, found.st_ctime_nsec as u64),
+                digest: None,
+            },
+        }
+    }
+
+    /// What was seen of it.
+    pub(crate) fn seen(&self) -> Seen {
+        self.seen
     }
 
     /// Whether it is the same file with the same content. Its inode may have changed: it does

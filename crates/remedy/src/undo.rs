@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::change::{FileChange, ItemKind};
 use crate::content::NewContent;
+use crate::directory_times::{ChangedDirectory, DirectoryTimes};
 use crate::journal::{self, Journal, JournalRecord, JournalStage, Story};
 use crate::look::{self, FoundState};
 use crate::work::{self, FileWork};
@@ -77,11 +78,19 @@ pub fn undo(id: &str, options: &Options, how: UndoOptions) -> Result<Undone, Err
     };
     if !how.dry_run {
         let mut journal = Journal::resume(&story)?;
-        undone.left = take_back_jobs(&mut journal, id, jobs, was_applied, options)?;
+        let is_whole = |directory: &&ChangedDirectory| {
+            let mut skipped =
+                undone.skipped.iter().map(|changed| work::directory_of(&changed.path));
+            !skipped.any(|skipped| skipped == directory.path)
+        };
+        let directories: Vec<_> = story.directories.iter().filter(is_whole).cloned().collect();
+        let times = DirectoryTimes::of(&jobs).taking_back(&directories);
+        undone.left = take_back_jobs(&mut journal, id, jobs, (was_applied, &times), options)?;
         let is_back = |change: &&FileChange| {
             !undone.skipped.iter().any(|skipped| change.paths().contains(&skipped.path))
         };
         drop_asides(story.changes.iter().filter(is_back))?;
+        times.give_back();
         let skipped = undone.skipped.iter().map(|changed| changed.path.clone()).collect();
         journal.add(&[JournalRecord::Undone { skipped }])?;
         journal.sync()?;
@@ -109,7 +118,9 @@ pub(crate) fn take_back(
     if !changed.is_empty() {
         return Err(Error::Changed { changed });
     }
-    take_back_jobs(journal, id, jobs, false, options)?;
+    // Whoever applied knows what the times of directories were.
+    let times = DirectoryTimes::default();
+    take_back_jobs(journal, id, jobs, (false, &times), options)?;
     drop_asides(changes.iter())
 }
 
@@ -124,7 +135,7 @@ fn take_back_jobs(
     journal: &mut Journal,
     id: &str,
     mut jobs: Vec<FileWork>,
-    was_applied: bool,
+    (was_applied, times): (bool, &DirectoryTimes),
     options: &Options,
 ) -> Result<Vec<PathBuf>, Error> {
     if jobs.is_empty() {
@@ -141,11 +152,12 @@ fn take_back_jobs(
     if let Err(failure) = work::write(&mut jobs, options) {
         // Nothing has been taken back. If this fails as well, a later becalm tidies up.
         if litter(&jobs).is_ok() && was_applied {
+            times.give_all_back();
             let _ = journal.add(&[JournalRecord::Applied]).and_then(|()| journal.sync());
         }
         return Err(failure);
     }
-    work::commit(&jobs, options).inspect_err(|_| drop(litter(&jobs)))
+    work::commit(&jobs, times, options).inspect_err(|_| drop(litter(&jobs)))
 }
 
 /// The jobs that take changes back, the last first, and what has changed since.

@@ -14,6 +14,7 @@ use rustix::io::Errno;
 
 use crate::change::{FileChange, FilePatch, Item, ItemKind, Replacement, Turn};
 use crate::content::{self, NewContent};
+use crate::directory_times::DirectoryTimes;
 use crate::durable::{self, Filesystems, SyncMethod};
 use crate::held::{HeldDirectory, exchanged};
 use crate::journal::temporary_prefix;
@@ -244,9 +245,13 @@ fn give(item: &Item, mode: u32, new: &File, temporary: &Path) -> Result<(), Erro
     }
 }
 
-/// Makes the changes, kind by kind, and waits until they are on the disk. Gives back the
-/// directories that could not be removed, because they are not empty.
-pub(crate) fn commit(jobs: &[FileWork], options: &Options) -> Result<Vec<PathBuf>, Error> {
+/// Makes the changes, kind by kind, gives directories the times that are due, and waits until all is
+/// on the disk. Gives back the directories that could not be removed, because they are not empty.
+pub(crate) fn commit(
+    jobs: &[FileWork],
+    times: &DirectoryTimes,
+    options: &Options,
+) -> Result<Vec<PathBuf>, Error> {
     let mut left = Vec::new();
     let mut touched = BTreeSet::new();
     let mut last = None;
@@ -269,6 +274,7 @@ pub(crate) fn commit(jobs: &[FileWork], options: &Options) -> Result<Vec<PathBuf
     }
     // A directory that was removed is on the disk as a change of the one above it.
     touched.retain(|directory| directory.is_dir());
+    times.give_back();
     durable::directories(&touched, options.threads)?;
     Ok(left)
 }
@@ -287,7 +293,7 @@ fn replace_names(patch: &FilePatch, job: &FileWork) -> Result<(), Error> {
     let names = patch.names.iter().zip(&job.temporaries).zip(&job.stamps);
     for (at, ((name, temporary), stamp)) in names.enumerate() {
         let directory = HeldDirectory::of(name)?;
-        let found = FileStamp::of(&directory.metadata(name)?);
+        let found = directory.stamp(name)?;
         // Renaming over one name changes the inode behind the others.
         if !(found == *stamp || at > 0 && found.same_content(stamp)) {
             return Err(changed(name));
@@ -300,7 +306,7 @@ fn replace_names(patch: &FilePatch, job: &FileWork) -> Result<(), Error> {
 
 /// Whether a temporary is still what was written.
 fn is_as_written(job: &FileWork, directory: &HeldDirectory, temporary: &Path) -> Result<(), Error> {
-    let found = FileStamp::of(&directory.metadata(temporary)?).identity();
+    let found = directory.stamp(temporary)?.identity();
     if job.written == Some(found) { Ok(()) } else { Err(exchanged(temporary)) }
 }
 
@@ -315,7 +321,7 @@ fn replace(job: &FileWork) -> Result<(), Error> {
     let path = job.change.path();
     let Some(temporary) = job.temporaries.first() else { return Ok(()) };
     let directory = HeldDirectory::of(path)?;
-    if job.stamps.first() != Some(&FileStamp::of(&directory.metadata(path)?)) {
+    if job.stamps.first() != Some(&directory.stamp(path)?) {
         return Err(changed(path));
     }
     is_as_written(job, &directory, temporary)?;
@@ -331,7 +337,7 @@ fn remove(item: &Item, job: &FileWork) -> Result<Option<PathBuf>, Error> {
             removed => removed.map(|()| None).map_err(|error| Error::at("rmdir", path, error)),
         };
     }
-    if job.stamps.first() != Some(&FileStamp::of(&directory.metadata(path)?)) {
+    if job.stamps.first() != Some(&directory.stamp(path)?) {
         return Err(changed(path));
     }
     directory.unlink(path).map_err(|error| Error::at("unlink", path, error))?;

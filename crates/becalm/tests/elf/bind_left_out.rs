@@ -447,3 +447,32 @@ fn a_list_that_a_whole_store_has_keeps_nothing_a_name() {
     assert!(!bound.to_string().contains("not everyone may read"), "{bound:#}");
     assert_eq!(start(&app, &[]).in_vain(), 0);
 }
+
+/// A library's list of directories is inherited by one that has none, for a name that is not bound:
+/// without the list, the start would differ. That costs no other library its edit.
+#[test]
+fn what_one_odd_file_needs_costs_no_other_file_its_edit() {
+    let site = Site::new();
+    site.part("listed", "listed", &[]);
+    let listed = site.at("listed/lib/liblisted.so.1");
+    let heir = site.part("heir", "heir", &[&listed]);
+    let odd = site.part("odd", "odd", &[&site.rpath(&["n", "m", "heir/lib", "listed/lib"]), &heir]);
+    let x = site.part("x", "x", &[]);
+    let usual = site.part("usual", "usual", &[&site.rpath(&["n", "m", "o", "x/lib"]), &x]);
+    let list = site.rpath(&["n", "odd/lib", "usual/lib"]);
+    let app = site.ask("app", &[&list, &odd, &usual]);
+    let before = loads(&app, &[]);
+
+    let bound = site.bind(&["--leave", "liblisted.so.1", "--keep-rpath", "none"]);
+
+    assert_eq!(loads(&app, &[]), before);
+    let list_of = |path: &str| {
+        let changes = bound["changes"].as_array().unwrap();
+        let change = changes.iter().find(|change| change["path"] == path);
+        change.unwrap_or_else(|| panic!("{path} is not bound: {bound:#}"))["search"].clone()
+    };
+    assert_eq!(list_of(&odd), Value::Null, "it keeps its list");
+    for without in [&usual, &app] {
+        assert_ne!(list_of(without), Value::Null, "{without} needs no list: {bound:#}");
+    }
+}

@@ -1,8 +1,8 @@
 //! Edits made, simulated, and compared with today: what is not the same is not kept.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::io::Read;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
@@ -24,12 +24,12 @@ use super::{
     BindError, BindOptions, BindProgress, Binding, Effect, Leave, PackageStore, UnboundFile,
 };
 use crate::edit::{EditRequest, EditRoom, Edited, PatchError, Refused, apply, edit};
-use crate::source::open_unnoticed;
+use crate::source::{self, open_unnoticed};
 use crate::{ElfError, ElfObject, PlannedWorld, World};
 
-/// How often a file is tried with its list kept, where a start differs. After that it is left as
-/// it is at once; in practice the second attempt holds.
-const GENTLE: usize = 4;
+/// How often the files are looked for because of which a start differs. After that all edited files
+/// of such a start are left as they are; in practice the second attempt holds.
+const ROUNDS: usize = 32;
 
 pub(super) fn plan(
     world: &dyn World,
@@ -40,7 +40,7 @@ pub(super) fn plan(
     let paths = &real(paths)?;
     refuse_immutable(paths.iter().filter_map(|path| store_of(path)), options)?;
     progress(BindProgress::Looking);
-    let Collected { files, left_out, stores } = collect(paths)?;
+    let Collected { files, left_out, stores } = collect(world, paths)?;
     refuse_immutable(stores.iter().cloned(), options)?;
     let stores: BTreeSet<PackageStore> =
         paths.iter().filter_map(|path| store_of(path)).chain(stores).collect();
@@ -54,7 +54,7 @@ pub(super) fn plan(
     let variants = &Variants::new(world);
     let (absolute, others_load) = (options.absolute, options.others_load);
     let packed = &PackedPaths::new(&options.packed);
-    let name_loss = &NameLoss::of(options, &today.programs, &today.alone);
+    let name_loss = &NameLoss::of(options, &files, &today.programs, &today.alone);
     let rules = PinRules {
         files: &files,
         leave: &leave,
@@ -83,15 +83,16 @@ pub(super) fn plan(
         options,
         packed,
         named: paths,
-        dlopens: &dlopens(today.in_use(&candidates)),
+        dlopens: &dlopens(&files, today.in_use(&candidates)),
         candidates: &candidates,
         variants,
         places: &StartIndex::in_starts(today.programs.iter().chain(&today.alone)),
         musl: &today.musl(&files),
         brought: &today.brought,
     };
+    let mut made = MadeEdits::new();
     let binding = loop {
-        let attempted = attempt(&resolver, &known, &mut lessons, progress);
+        let attempted = attempt(&resolver, &known, &mut lessons, &mut made, progress);
         let binding = finish(&known, attempted);
         if options.for_copies || !lessons.take_obstacles(&known, &binding) {
             break binding;
@@ -125,17 +126,21 @@ fn refuse_immutable(
 /// What an attempt came to.
 pub(super) struct Attempted {
     pub wanted: BindEdits,
-    pub edits: Vec<BindAttempt>,
+    pub edits: Vec<Arc<BindAttempt>>,
     pub programs: Vec<Effect>,
     pub libraries: Vec<Effect>,
 }
 
+/// The edits of earlier attempts: what is asked for again is not made again.
+type MadeEdits = HashMap<usize, Arc<BindAttempt>>;
+
 /// One file's edit, and the file as it would then be.
 pub(super) struct BindAttempt {
     pub number: usize,
+    request: EditRequest,
     pub seen: remedy::Seen,
     pub edited: Edited,
-    pub object: ElfObject,
+    pub object: Arc<ElfObject>,
 }
 
 /// Edits that agree with today. Each time that they do not, at least one file is treated with more
@@ -144,21 +149,25 @@ fn attempt(
     resolver: &Resolver<'_>,
     known: &BindFacts<'_>,
     lessons: &mut Lessons,
+    made: &mut MadeEdits,
     progress: &(dyn Fn(BindProgress) + Sync),
 ) -> Attempted {
     let mut round = 0;
     loop {
         progress(BindProgress::Editing);
         let wanted = wanted(known, &lessons.cautions);
-        let (edits, refused) = make(known, &wanted);
+        let (edits, refused) = make(known, &wanted, made);
         progress(BindProgress::Checking);
         round += 1;
         if !refused.is_empty() {
             lessons.take_refused(known, refused);
             continue;
         }
-        let world = overlay(resolver.world, known, &wanted, &edits);
-        match compare(resolver, known, &world, &edits) {
+        let with = |is_in: &dyn Fn(usize) -> bool| {
+            overlay(resolver.world, known, &wanted, edits.iter().filter(|made| is_in(made.number)))
+        };
+        let precisely = round < ROUNDS;
+        match compare(resolver, known, &with, &edits, precisely) {
             Ok(Compared { programs, libraries, idle }) if idle.is_empty() => {
                 for (number, reason) in &wanted.refused {
                     lessons.leave_out(known, *number, reason.clone());
@@ -169,31 +178,39 @@ fn attempt(
                 let leave = idle.into_iter().map(|number| (number, Caution::Leave));
                 lessons.cautions.extend(leave);
             }
-            Err(differing) => lessons.take_differing(known, &differing, round <= GENTLE),
+            Err(files) if precisely => lessons.take_differing(known, &files),
+            Err(files) => lessons.leave_differing(known, &files),
         }
     }
 }
 
 /// Makes the edits that are asked for; files that an edit is refused for, with the reason.
-fn make(known: &BindFacts<'_>, wanted: &BindEdits) -> (Vec<BindAttempt>, Vec<(usize, Unmade)>) {
+fn make(
+    known: &BindFacts<'_>,
+    wanted: &BindEdits,
+    made: &mut MadeEdits,
+) -> (Vec<Arc<BindAttempt>>, Vec<(usize, Unmade)>) {
     let room = EditRoom { grow: known.options.grow };
     let each = |(number, request): (&usize, &EditRequest)| {
-        let path = known.files[*number].path();
-        match made(*number, path, request, room) {
-            Ok(made) if made.edited.patches.is_empty() => None,
-            Ok(made) => Some(Ok(made)),
-            Err(reason) => Some(Err((*number, reason))),
+        if let Some(earlier) = made.get(number).filter(|earlier| earlier.request == *request) {
+            return Ok(Arc::clone(earlier));
         }
+        let path = known.files[*number].path();
+        edited(*number, path, request, room).map(Arc::new).map_err(|reason| (*number, reason))
     };
     let requests: Vec<_> = wanted.requests.iter().collect();
-    let all: Vec<_> = requests.into_par_iter().filter_map(each).collect();
+    let all: Vec<_> = requests.into_par_iter().map(each).collect();
     let (mut edits, mut refused) = (Vec::new(), Vec::new());
     for each in all {
         match each {
-            Ok(made) => edits.push(made),
+            Ok(edit) => {
+                made.insert(edit.number, Arc::clone(&edit));
+                edits.push(edit);
+            }
             Err(why) => refused.push(why),
         }
     }
+    edits.retain(|edit| !edit.edited.patches.is_empty());
     (edits, refused)
 }
 
@@ -210,32 +227,31 @@ pub(super) enum Unmade {
     Elf(#[from] ElfError),
 }
 
-fn made(
+fn edited(
     number: usize,
     path: &Path,
     request: &EditRequest,
     room: EditRoom,
 ) -> Result<BindAttempt, Unmade> {
-    let mut file = open_unnoticed(path)?;
-    let seen = remedy::Seen::from_metadata(&file.metadata()?);
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes)?;
+    let (file, found) = open_unnoticed(path)?;
+    let seen = remedy::Seen::from_metadata(&found);
+    let bytes = source::read(&file, 0, seen.size.0 as usize)?;
     let edited = edit(&bytes, request, room)?;
     let after = apply(&bytes, &edited.patches)?;
-    let object = ElfObject::parse(&after)?;
-    Ok(BindAttempt { number, seen, edited, object })
+    let object = Arc::new(ElfObject::parse(&after)?);
+    Ok(BindAttempt { number, request: request.clone(), seen, edited, object })
 }
 
-/// The world once all is applied.
-fn overlay<'a>(
+/// The world once these edits, and all that is new, are applied.
+fn overlay<'a, 'b>(
     world: &'a dyn World,
     known: &BindFacts<'_>,
     wanted: &BindEdits,
-    edits: &[BindAttempt],
+    edits: impl Iterator<Item = &'b Arc<BindAttempt>>,
 ) -> PlannedWorld<'a> {
     let mut overlay = PlannedWorld::new(world);
     for made in edits {
-        overlay.replace(known.files[made.number].id, made.object.clone());
+        overlay.replace(known.files[made.number].id, Arc::clone(&made.object));
     }
     for (directory, links) in &wanted.farms.made {
         overlay.directory(directory);

@@ -1,11 +1,11 @@
 //! Who may not open a file: root finds what others are refused, and what they load instead.
 
 use std::collections::{BTreeSet, HashMap};
-use std::fs;
+use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use recording::posix_acl;
+use recording::{AclEntry, posix_acl};
 use rustix::io::Errno;
 
 use crate::FileId;
@@ -45,10 +45,13 @@ pub(super) struct Closed {
 
 impl Closed {
     pub fn of(names: &HashMap<FileId, PathBuf>) -> Closed {
-        let mut bars = Bars::default();
-        let mut all =
-            |enough: u32| names.iter().map(|(id, path)| (*id, bars.of(path, enough))).collect();
-        Closed { loaded: all(LOADED), used: all(USED) }
+        let (mut bars, mut closed) = (Bars::default(), Closed::default());
+        for (id, path) in names {
+            let [loaded, used] = bars.of_each(path, [LOADED, USED]);
+            closed.loaded.insert(*id, loaded);
+            closed.used.insert(*id, used);
+        }
+        closed
     }
 
     /// Whether some who may use a file may not load what it needs.
@@ -70,14 +73,27 @@ impl Bars {
     /// All that keeps some users from a file or directory by this path, where these rights of
     /// others are enough: any of them.
     pub fn of(&mut self, path: &Path, enough: u32) -> BTreeSet<AccessBar> {
-        let mut bars = self.on_the_way(path);
-        if fs::symlink_metadata(path).is_ok_and(|seen| seen.is_symlink())
-            && let Ok(real) = path.canonicalize()
-        {
-            bars.extend(self.on_the_way(&real));
-        }
-        bars.extend(own(path, enough));
+        let [bars] = self.of_each(path, [enough]);
         bars
+    }
+
+    /// The same for several rights, all of which are asked for at once.
+    fn of_each<const N: usize>(
+        &mut self,
+        path: &Path,
+        enough: [u32; N],
+    ) -> [BTreeSet<AccessBar>; N] {
+        let mut bars = self.on_the_way(path);
+        let mut seen = fs::symlink_metadata(path).ok();
+        if seen.as_ref().is_some_and(Metadata::is_symlink) {
+            seen = fs::metadata(path).ok();
+            if let Ok(real) = path.canonicalize() {
+                bars.extend(self.on_the_way(&real));
+            }
+        }
+        let Some(seen) = seen else { return enough.map(|_| bars.clone()) };
+        let list = posix_acl(path);
+        enough.map(|enough| bars.iter().cloned().chain(own(&seen, &list, enough)).collect())
     }
 
     fn on_the_way(&mut self, path: &Path) -> BTreeSet<AccessBar> {
@@ -91,11 +107,15 @@ impl Bars {
     }
 }
 
-/// The bar that the permissions of one file or directory are.
-fn own(path: &Path, enough: u32) -> Option<AccessBar> {
-    let seen = fs::metadata(path).ok()?;
+/// The bar that the permissions of one file or directory are, by its access control list, if it has
+/// one.
+fn own(
+    seen: &Metadata,
+    list: &Result<Option<Vec<AclEntry>>, Errno>,
+    enough: u32,
+) -> Option<AccessBar> {
     let (owner, group) = (seen.uid(), seen.gid());
-    match posix_acl(path) {
+    match list {
         Ok(None) | Err(Errno::NOTSUP) => {}
         Ok(Some(entries)) => {
             let passes = |rights: u8| u32::from(rights) & enough != 0;

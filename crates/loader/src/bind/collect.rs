@@ -1,7 +1,8 @@
 //! Finds the ELF files below the paths that are to be bound.
 
 use std::collections::HashMap;
-use std::fs::{self, DirEntry, Metadata};
+use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
@@ -10,14 +11,19 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use super::dlopen;
 use super::places::depends_on_place;
 use super::stores::{PackageStore, store_marked_by};
 use super::{BindError, UnboundFile};
 use crate::object::is_library_name;
-use crate::{ElfError, ElfObject, FileId, OpenedFile, World};
+use crate::source::{self, open_unnoticed};
+use crate::{ElfError, ElfObject, EntryKind, FileId, OpenedFile, World};
 
 /// The directory of farms and closure libraries.
 pub(super) const OWN_DIRECTORY: &str = ".becalm";
+
+/// A file of this size is read by one call; libraries of a store are often smaller.
+const WHOLE: u64 = 256 << 10;
 
 /// One ELF file: an inode, with its names below the given paths.
 #[derive(Debug)]
@@ -30,6 +36,8 @@ pub(super) struct ElfFileNames {
     /// Permissions, with the bits for other rights.
     pub mode: u32,
     pub object: Arc<ElfObject>,
+    /// Whether it may open libraries by name, where that was found out.
+    pub may_dlopen: Option<bool>,
 }
 
 impl ElfFileNames {
@@ -76,15 +84,14 @@ pub(super) struct Collected {
 /// The ELF files at and below `paths`. In directories only what is named `*.so*` or may be executed
 /// is looked at, and symbolic links are not followed: what they lead to is found where it lies,
 /// or lies elsewhere and is not meant.
-pub(super) fn collect(paths: &[PathBuf]) -> Result<Collected, BindError> {
+pub(super) fn collect(world: &dyn World, paths: &[PathBuf]) -> Result<Collected, BindError> {
     let mut found = Vec::new();
     for path in paths {
         let at = |error| BindError::Path { path: path.clone(), error };
-        let seen = fs::metadata(path).map_err(at)?;
-        if seen.is_dir() {
-            found.par_extend(walk(path).into_par_iter());
+        if fs::metadata(path).map_err(at)?.is_dir() {
+            found.par_extend(walk(world, path).into_par_iter());
         } else {
-            found.push(read(path, &seen, true));
+            found.push(read(path, true));
         }
     }
     let (mut collected, mut links) = (Collected::default(), 0);
@@ -124,37 +131,60 @@ enum FoundFiles {
     Other,
 }
 
-fn walk(directory: &Path) -> Vec<FoundFiles> {
-    let entries = match fs::read_dir(directory).and_then(Iterator::collect::<io::Result<Vec<_>>>) {
-        Ok(entries) => entries,
-        Err(error) => return vec![FoundFiles::LeftOut(unreadable(directory, &error))],
-    };
-    entries.par_iter().flat_map(visit).collect()
+fn walk(world: &dyn World, directory: &Path) -> Vec<FoundFiles> {
+    match entries(world, directory) {
+        Ok(entries) => entries
+            .par_iter()
+            .flat_map(|(name, kind)| visit(world, &directory.join(name), *kind))
+            .collect(),
+        Err(error) => vec![FoundFiles::LeftOut(unreadable(directory, &error))],
+    }
 }
 
-fn visit(entry: &DirEntry) -> Vec<FoundFiles> {
-    let path = entry.path();
-    let looked = entry.file_type().and_then(|kind| {
-        if kind.is_dir() {
-            // What becalm itself has made there.
-            if entry.file_name() == OWN_DIRECTORY {
-                return Ok(Vec::new());
-            }
-            let store = store_marked_by(&path).map(FoundFiles::Store);
-            return Ok(store.into_iter().chain(walk(&path)).collect());
+/// What is in a directory, each of which is listed once.
+pub(super) fn entries(
+    world: &dyn World,
+    directory: &Path,
+) -> io::Result<Vec<(OsString, EntryKind)>> {
+    if let Some(entries) = world.entries_of(directory) {
+        return Ok(entries);
+    }
+    let entries = fs::read_dir(directory)?;
+    entries.map(|entry| Ok((entry?.file_name(), EntryKind::Unknown))).collect()
+}
+
+fn visit(world: &dyn World, path: &Path, kind: EntryKind) -> Vec<FoundFiles> {
+    visited(world, path, kind)
+        .unwrap_or_else(|error| vec![FoundFiles::LeftOut(unreadable(path, &error))])
+}
+
+fn visited(world: &dyn World, path: &Path, kind: EntryKind) -> io::Result<Vec<FoundFiles>> {
+    match kind {
+        EntryKind::Unknown => {
+            let kind = fs::symlink_metadata(path)?.file_type();
+            let kind = match kind {
+                _ if kind.is_dir() => EntryKind::Directory,
+                _ if kind.is_file() => EntryKind::File,
+                _ if kind.is_symlink() => EntryKind::Link,
+                _ => EntryKind::Other,
+            };
+            visited(world, path, kind)
         }
-        if kind.is_symlink() && has_so(&path) {
-            return Ok(vec![FoundFiles::Link]);
+        // What becalm itself has made there.
+        EntryKind::Directory if path.file_name() == Some(OsStr::new(OWN_DIRECTORY)) => {
+            Ok(Vec::new())
         }
+        EntryKind::Directory => {
+            let store = store_marked_by(path).map(FoundFiles::Store);
+            Ok(store.into_iter().chain(walk(world, path)).collect())
+        }
+        EntryKind::Link if has_so(path) => Ok(vec![FoundFiles::Link]),
         // A name tells what a library is; for the rest the bits for execution do.
-        if !kind.is_file() {
-            return Ok(Vec::new());
+        EntryKind::File if has_so(path) || fs::symlink_metadata(path)?.mode() & 0o111 != 0 => {
+            Ok(vec![read(path, false)])
         }
-        let seen = entry.metadata()?;
-        let may_be = has_so(&path) || seen.mode() & 0o111 != 0;
-        Ok(if may_be { vec![read(&path, &seen, false)] } else { Vec::new() })
-    });
-    looked.unwrap_or_else(|error| vec![FoundFiles::LeftOut(unreadable(&path, &error))])
+        EntryKind::File | EntryKind::Link | EntryKind::Other => Ok(Vec::new()),
+    }
 }
 
 fn has_so(path: &Path) -> bool {
@@ -162,20 +192,34 @@ fn has_so(path: &Path) -> bool {
     is_library_name(name)
 }
 
-fn read(path: &Path, seen: &Metadata, named: bool) -> FoundFiles {
+fn read(path: &Path, named: bool) -> FoundFiles {
     let left = |reason: String| FoundFiles::LeftOut(UnboundFile { path: path.to_owned(), reason });
-    match ElfObject::read_unnoticed(path) {
-        Ok(object) => FoundFiles::Elf(Box::new(ElfFileNames {
-            id: FileId { device: seen.dev(), inode: seen.ino() },
-            names: vec![path.to_owned()],
-            links: seen.nlink(),
-            mode: seen.mode(),
-            object: Arc::new(object),
-        })),
+    match read_elf(path) {
+        Ok(file) => FoundFiles::Elf(Box::new(file)),
         // Scripts, texts with a library's name, empty files: a store is full of them.
         Err(ElfError::NotElf | ElfError::NotAFile) if !named => FoundFiles::Other,
         Err(error) => left(error.to_string()),
     }
+}
+
+/// Reads a file once for all that is asked of it, unless it is large.
+fn read_elf(path: &Path) -> Result<ElfFileNames, ElfError> {
+    let (file, seen) = open_unnoticed(path)?;
+    let (object, may_dlopen) = match seen.len() <= WHOLE {
+        true => {
+            let bytes = source::read(&file, 0, seen.len() as usize)?;
+            (ElfObject::parse(&bytes)?, Some(dlopen::may_be_called_in(&bytes)))
+        }
+        false => (ElfObject::of_file(&file, seen.len()).1?, None),
+    };
+    Ok(ElfFileNames {
+        id: FileId { device: seen.dev(), inode: seen.ino() },
+        names: vec![path.to_owned()],
+        links: seen.nlink(),
+        mode: seen.mode(),
+        object: Arc::new(object),
+        may_dlopen,
+    })
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> UnboundFile {

@@ -1,15 +1,17 @@
 //! Starts with edited files in them, compared with today's.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
 use super::Effect;
 use super::attempt::BindAttempt;
 use super::collect::ElfFileNames;
+use super::differing::{DifferingStart, EditedWorld, because_of};
 use super::resolve::{LoaderRun, LoaderRunObject, ResolvedBy, Resolver};
 use super::spared::spared;
 use super::today::is_loader;
@@ -25,47 +27,31 @@ pub(super) struct Compared {
     pub idle: Vec<usize>,
 }
 
-/// What a start with these edited files in it comes to, and those that spare it something, where
-/// that is told; or only the files, where it would load something else.
-type Rerun = Result<Option<(Effect, Vec<usize>)>, Vec<usize>>;
+/// What a start with edited files in it comes to, and those that spare it something, where that is
+/// told.
+type Rerun<'a> = Result<Option<(Effect, Vec<usize>)>, DifferingStart<'a>>;
 
-/// Simulates every start with an edited file in it; or says which edited files are in starts
-/// that would load something else.
+/// Simulates every start with an edited file in it; or gives the edited files because of which
+/// starts would load something else, or, not `precisely`, all that are in such starts.
 pub(super) fn compare(
     resolver: &Resolver<'_>,
     known: &BindFacts<'_>,
-    world: &PlannedWorld<'_>,
-    edits: &[BindAttempt],
-) -> Result<Compared, Vec<usize>> {
+    with: &EditedWorld<'_>,
+    edits: &[Arc<BindAttempt>],
+    precisely: bool,
+) -> Result<Compared, BTreeSet<usize>> {
+    let world = &with(&|_| true);
     let edited: HashMap<FileId, usize> =
         edits.iter().map(|made| (known.files[made.number].id, made.number)).collect();
-    let rerun = |runs: &'_ [LoaderRun]| -> Vec<Rerun> {
-        let again = |before: &LoaderRun| {
-            let members = members(before, &edited);
-            if members.is_empty() {
-                return None;
-            }
-            Some(match resolver.again(world, before) {
-                Ok(after) if is_same(before, &after) && !before.is_told => Ok(None),
-                Ok(after) if is_same(before, &after) => {
-                    let useful = if is_calmer(before, &after) { members } else { Vec::new() };
-                    let mut effect = effect(known.files, before, &after);
-                    if known.options.list_spared && before.is_program {
-                        effect.spared = spared(resolver, world, before);
-                    }
-                    Ok(Some((effect, useful)))
-                }
-                _ => Err(members),
-            })
-        };
-        runs.par_iter().filter_map(again).collect()
-    };
+    let rerun = |runs| rerun(resolver, known, world, &edited, runs);
     let (relying, _) = resolver.runs(&relying(known, edits), &|| ());
     let all = [rerun(known.programs), rerun(known.alone), rerun(&relying)];
-    let differing: Vec<usize> =
-        all.iter().flatten().filter_map(|each| each.as_ref().err()).flatten().copied().collect();
+    let differing: Vec<_> = all.iter().flatten().filter_map(|each| each.as_ref().err()).collect();
     if !differing.is_empty() {
-        return Err(differing);
+        return Err(match precisely {
+            true => because_of(resolver, with, &differing),
+            false => differing.iter().flat_map(|start| &start.edited).copied().collect(),
+        });
     }
     let [programs, libraries, _] =
         all.map(|runs| runs.into_iter().filter_map(Result::ok).flatten());
@@ -81,6 +67,35 @@ pub(super) fn compare(
     })
 }
 
+/// Simulates those of the starts again that have an edited file in them.
+fn rerun<'r>(
+    resolver: &Resolver<'_>,
+    known: &BindFacts<'_>,
+    world: &PlannedWorld<'_>,
+    edited: &HashMap<FileId, usize>,
+    starts: &'r [LoaderRun],
+) -> Vec<Rerun<'r>> {
+    let again = |before: &'r LoaderRun| {
+        let members = members(before, edited);
+        if members.is_empty() {
+            return None;
+        }
+        Some(match resolver.again(world, before) {
+            Ok(after) if is_same(before, &after) && !before.is_told => Ok(None),
+            Ok(after) if is_same(before, &after) => {
+                let useful = if is_calmer(before, &after) { members } else { Vec::new() };
+                let mut effect = effect(known.files, before, &after);
+                if known.options.list_spared && before.is_program {
+                    effect.spared = spared(resolver, world, before);
+                }
+                Ok(Some((effect, useful)))
+            }
+            _ => Err(DifferingStart { start: before, edited: members }),
+        })
+    };
+    starts.par_iter().filter_map(again).collect()
+}
+
 fn is_calmer(before: &LoaderRun, after: &LoaderRun) -> bool {
     let asks = |run: &LoaderRun| run.when_whole.opens + run.when_whole.stats;
     asks(after) < asks(before)
@@ -88,7 +103,7 @@ fn is_calmer(before: &LoaderRun, after: &LoaderRun) -> bool {
 
 /// Libraries that programs load and whose list of directories changes, though something that they
 /// need searches on and may look there: in another process than those that are known, too.
-fn relying(known: &BindFacts<'_>, edits: &[BindAttempt]) -> Vec<usize> {
+fn relying(known: &BindFacts<'_>, edits: &[Arc<BindAttempt>]) -> Vec<usize> {
     let closed: HashMap<FileId, bool> = edits
         .iter()
         .map(|made| {
@@ -107,7 +122,7 @@ fn relying(known: &BindFacts<'_>, edits: &[BindAttempt]) -> Vec<usize> {
         .map(|member| member.id)
         .collect();
     let alone: HashSet<usize> = known.alone.iter().map(|run| run.root).collect();
-    let relies = |made: &&BindAttempt| {
+    let relies = |made: &&Arc<BindAttempt>| {
         let file = &known.files[made.number];
         let (was, is) = (&file.object, &made.object);
         let other_list = (&was.rpath, &was.runpath) != (&is.rpath, &is.runpath);
@@ -122,7 +137,7 @@ fn members(run: &LoaderRun, edited: &HashMap<FileId, usize>) -> Vec<usize> {
 
 /// Whether the same files come in the same order, and the same serves each need. A closure
 /// library, which holds no code, does not count.
-fn is_same(before: &LoaderRun, after: &LoaderRun) -> bool {
+pub(super) fn is_same(before: &LoaderRun, after: &LoaderRun) -> bool {
     let (mut was, mut is) = (served(before), served(after));
     // A program with a closure library needs that alone.
     if after.members.iter().any(|member| is_closure(&member.path)) {

@@ -6,12 +6,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::{OsStr, OsString};
-use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use super::bars::{Bars, LOADED, USED};
-use super::collect::OWN_DIRECTORY;
+use super::collect::{OWN_DIRECTORY, entries};
 use super::places::depends_on_place;
 use super::way::{Way, way};
 use crate::World;
@@ -55,8 +54,9 @@ impl Farms {
             list.split(|byte| *byte == b':').filter(|directory| seen.insert(*directory))
         {
             let path = Path::new(OsStr::from_bytes(directory));
-            let stays = self.is_bound_to_place(world, root, path) || self.is_closed(root, path);
-            match self.offered(root, path).filter(|_| !stays) {
+            let stays =
+                self.is_bound_to_place(world, root, path) || self.is_closed(world, root, path);
+            match self.offered(world, root, path).filter(|_| !stays) {
                 None => parts.push(FarmPart::Plain(directory.to_vec())),
                 Some(names) => {
                     if !matches!(parts.last(), Some(FarmPart::Farm(_))) {
@@ -78,22 +78,27 @@ impl Farms {
     }
 
     /// Whether a directory of the list offers a library of such a name.
-    pub fn offer(&mut self, list: &[u8], wanted: fn(&OsStr) -> bool) -> bool {
+    pub fn offer(&mut self, world: &dyn World, list: &[u8], wanted: fn(&OsStr) -> bool) -> bool {
         list.split(|byte| *byte == b':').any(|directory| {
             let path = Path::new(OsStr::from_bytes(directory));
             // What may not be in a farm may offer anything.
-            self.offered(Path::new("/"), path)
+            self.offered(world, Path::new("/"), path)
                 .is_none_or(|names| names.iter().any(|name| wanted(name)))
         })
     }
 
     /// The names of all libraries that the directories of the list offer; none where that is not
     /// known.
-    pub fn all_offered(&mut self, root: &Path, list: &[u8]) -> Option<BTreeSet<OsString>> {
+    pub fn all_offered(
+        &mut self,
+        world: &dyn World,
+        root: &Path,
+        list: &[u8],
+    ) -> Option<BTreeSet<OsString>> {
         let mut all = BTreeSet::new();
         for directory in list.split(|byte| *byte == b':') {
             let path = Path::new(OsStr::from_bytes(directory));
-            all.extend(self.offered(root, path)?.iter().cloned());
+            all.extend(self.offered(world, root, path)?.iter().cloned());
         }
         Some(all)
     }
@@ -117,8 +122,8 @@ impl Farms {
 
     /// Whether some who find the farm may not load a library of the directory: they go on to the
     /// next directory, where a link would not lead.
-    fn is_closed(&mut self, root: &Path, directory: &Path) -> bool {
-        let paths: Vec<PathBuf> = match self.offered(root, directory) {
+    fn is_closed(&mut self, world: &dyn World, root: &Path, directory: &Path) -> bool {
+        let paths: Vec<PathBuf> = match self.offered(world, root, directory) {
             Some(names) => names.iter().map(|name| directory.join(name)).collect(),
             None => return false,
         };
@@ -137,14 +142,21 @@ impl Farms {
             // The loader cannot load it either: by any path.
             Ok(Err(_)) | Err(_) => false,
         };
-        let is_bound = self.offered(root, directory).is_some_and(|names| names.iter().any(depends));
+        let is_bound =
+            self.offered(world, root, directory).is_some_and(|names| names.iter().any(depends));
         self.bound_to_place.insert(directory.to_owned(), is_bound);
         is_bound
     }
 
     /// The libraries in a directory, where they may be in a farm instead.
-    fn offered(&mut self, root: &Path, directory: &Path) -> Option<&Vec<OsString>> {
-        let known = self.offers.entry(directory.to_owned()).or_insert_with(|| Offer::of(directory));
+    fn offered(
+        &mut self,
+        world: &dyn World,
+        root: &Path,
+        directory: &Path,
+    ) -> Option<&Vec<OsString>> {
+        let known =
+            self.offers.entry(directory.to_owned()).or_insert_with(|| Offer::of(world, directory));
         match known {
             Offer::These(names) => Some(names),
             // A prefix of this very tree that has no such directory will not get one, unless a link
@@ -169,12 +181,12 @@ enum Offer {
 }
 
 impl Offer {
-    fn of(directory: &Path) -> Offer {
+    fn of(world: &dyn World, directory: &Path) -> Offer {
         let plain = directory.is_absolute() && !directory.as_os_str().as_bytes().contains(&b'$');
         if !plain || directory.components().any(|part| part.as_os_str() == OWN_DIRECTORY) {
             return Offer::Unsuited;
         }
-        match libraries(directory) {
+        match libraries(world, directory) {
             Some(names) => Offer::These(names),
             None if directory.exists() => Offer::Unsuited,
             None => Offer::Absent,
@@ -188,10 +200,9 @@ enum FarmPart {
 }
 
 /// The libraries in a directory; none if it cannot be listed, is crowded, or has variants.
-fn libraries(directory: &Path) -> Option<Vec<OsString>> {
+fn libraries(world: &dyn World, directory: &Path) -> Option<Vec<OsString>> {
     let mut names = Vec::new();
-    for entry in fs::read_dir(directory).ok()? {
-        let name = entry.ok()?.file_name();
+    for (name, _) in entries(world, directory).ok()? {
         if FOR_HARDWARE.iter().any(|variant| name == *variant) {
             return None;
         }
@@ -238,6 +249,8 @@ pub(super) fn root_of(file: &Path, named: &[PathBuf]) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::Disk;
 

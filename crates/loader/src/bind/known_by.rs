@@ -8,6 +8,7 @@
 use std::collections::HashSet;
 use std::ffi::OsStr;
 
+use super::collect::ElfFileNames;
 use super::resolve::LoaderRun;
 use super::wanted::dlopens;
 use super::{BindMode, BindOptions};
@@ -21,7 +22,12 @@ pub(super) struct NameLoss {
 }
 
 impl NameLoss {
-    pub fn of(options: &BindOptions, programs: &[LoaderRun], alone: &[LoaderRun]) -> NameLoss {
+    pub fn of(
+        options: &BindOptions,
+        files: &[ElfFileNames],
+        programs: &[LoaderRun],
+        alone: &[LoaderRun],
+    ) -> NameLoss {
         let is_image = !options.packed.is_empty();
         let glibc_names_paths = options.mode != Some(BindMode::Farm);
         let musl_names_paths = options.mode == Some(BindMode::Needed) || is_image;
@@ -29,7 +35,7 @@ impl NameLoss {
             return NameLoss { glibc_names_paths, opening: HashSet::new() };
         }
         let musl = || programs.iter().chain(alone).filter(|run| run.is_musl);
-        let calling = dlopens(musl());
+        let calling = dlopens(files, musl());
         let opens = |run: &&LoaderRun| run.members.iter().any(|it| calling.contains(&it.id));
         let opening = musl().filter(opens).flat_map(|run| &run.members).map(|it| it.id).collect();
         NameLoss { glibc_names_paths, opening }

@@ -1,6 +1,6 @@
 //! What attempts teach: which files to treat with more caution, and which to leave as they are.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -39,13 +39,19 @@ impl Lessons {
         }
     }
 
+    /// Edited files because of which a start would load something else: without their lists of
+    /// directories perhaps, or at all.
+    pub fn take_differing(&mut self, known: &BindFacts<'_>, files: &BTreeSet<usize>) {
+        let otherwise = |number: &usize| !self.keep_list(*number);
+        let edited_at_all: BTreeSet<usize> = files.iter().copied().filter(otherwise).collect();
+        self.leave_differing(known, &edited_at_all);
+    }
+
     /// Edited files of starts that would load something else.
-    pub fn take_differing(&mut self, known: &BindFacts<'_>, differing: &[usize], gently: bool) {
-        for number in differing.iter().collect::<HashSet<_>>() {
-            if !(gently && self.keep_list(*number)) {
-                let reason = "edited, it would make a start load something else than today";
-                self.leave_out(known, *number, reason.to_owned());
-            }
+    pub fn leave_differing(&mut self, known: &BindFacts<'_>, files: &BTreeSet<usize>) {
+        for number in files {
+            let reason = "edited, it would make a start load something else than today";
+            self.leave_out(known, *number, reason.to_owned());
         }
     }
 
@@ -146,7 +152,7 @@ fn target(step: &Step) -> &Path {
 /// Whether an edited file relies on what is added at a path: it names that, or something in it; or
 /// it names the directory that it is in.
 fn uses(change: &BindChange, added: &Path) -> bool {
-    let lists = change.search.iter().flat_map(|(_, list)| list.as_bytes().split(|b| *b == b':'));
+    let lists = change.search.iter().flat_map(|list| list.after().as_bytes().split(|b| *b == b':'));
     let needed = change.needed.iter().map(|(_, name)| name.as_bytes());
     let mut named = lists.chain(needed).filter(|name| !name.is_empty());
     named.any(|name| {

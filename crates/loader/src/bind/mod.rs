@@ -27,6 +27,7 @@
 //! | `attempt` | edits made, and made anew with more caution |
 //! | `lessons` | what attempts teach, and what `remedy` would not do |
 //! | `compare` | starts with the edits in them, compared with today's |
+//! | `differing` | because of which edits a start would load something else |
 //! | `outcome` | what planning came to |
 //! | `steered` | what the environment of a start decides |
 //! | `spared` | the lookups that a program is spared |
@@ -39,6 +40,7 @@ mod bars;
 mod closure;
 mod collect;
 mod compare;
+mod differing;
 mod dlopen;
 mod farm;
 mod known_by;
@@ -64,9 +66,10 @@ mod variants;
 mod wanted;
 mod way;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 pub use leave::{Leave, UnboundFile};
 pub use reasons::{ASKED_BEFORE, INHERITED};
@@ -74,8 +77,8 @@ pub use remedy::Counts;
 pub use steered::StartEnvironment;
 pub use stores::{Manager, PackageStore, store_of};
 
-use crate::World;
 use crate::edit::Tier;
+use crate::{ElfObject, World};
 
 /// How objects are bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
@@ -222,7 +225,7 @@ pub struct BindChange {
     /// Names that become others: the old and the new one, in the file's order.
     pub needed: Vec<(OsString, OsString)>,
     /// The list of directories before and after, where it changes: DT_RPATH or DT_RUNPATH.
-    pub search: Option<(OsString, OsString)>,
+    pub search: Option<BoundSearchPath>,
     /// Whether LD_LIBRARY_PATH is searched before its list: before a DT_RUNPATH, and by musl's loader
     /// before any.
     pub gives_way: bool,
@@ -230,6 +233,26 @@ pub struct BindChange {
     pub tier: Tier,
     /// What is written.
     pub patches: Vec<crate::edit::BytePatch>,
+}
+
+/// A list of directories that becomes another. In a store it is most of a file, and there are as many
+/// as files: the old one is shared with what was read.
+#[derive(Debug)]
+pub struct BoundSearchPath {
+    before: Arc<ElfObject>,
+    after: Arc<ElfObject>,
+}
+
+impl BoundSearchPath {
+    /// DT_RPATH or DT_RUNPATH today.
+    pub fn before(&self) -> &OsStr {
+        self.before.search_path()
+    }
+
+    /// The same once bound: empty, where it is removed.
+    pub fn after(&self) -> &OsStr {
+        self.after.search_path()
+    }
 }
 
 /// What binding does to one start.

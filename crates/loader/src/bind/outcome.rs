@@ -3,19 +3,19 @@
 use std::collections::{BTreeSet, HashSet};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::attempt::{Attempted, BindAttempt};
 use super::pins::{Pin, needed};
 use super::wanted::BindFacts;
-use super::{BindChange, BindMode, Binding, KeepRpath, NameLeft};
-use crate::ElfObject;
+use super::{BindChange, BindMode, Binding, BoundSearchPath, KeepRpath, NameLeft};
 
 /// Puts the result together.
 pub(super) fn finish(known: &BindFacts<'_>, attempted: Attempted) -> Binding {
     let mut binding = Binding::default();
     let Attempted { wanted, edits, programs, libraries } = attempted;
     let used = used(&edits);
-    binding.changes = edits.into_iter().map(|made| change(known, made)).collect();
+    binding.changes = edits.iter().map(|made| change(known, made)).collect();
     let mut directories = BTreeSet::new();
     for (directory, links) in &wanted.farms.made {
         if !used.contains(directory.as_os_str().as_bytes()) {
@@ -63,8 +63,8 @@ fn names_left(known: &BindFacts<'_>) -> Vec<NameLeft> {
 }
 
 /// The names and directories that edited files hold afterwards.
-fn used(edits: &[BindAttempt]) -> HashSet<Vec<u8>> {
-    let texts = |made: &BindAttempt| {
+fn used(edits: &[Arc<BindAttempt>]) -> HashSet<Vec<u8>> {
+    let texts = |made: &Arc<BindAttempt>| {
         let object = &made.object;
         let lists = object.rpath.iter().chain(&object.runpath);
         let directories = lists.flat_map(|list| list.as_bytes().split(|byte| *byte == b':'));
@@ -80,21 +80,20 @@ fn add_directories(directory: &Path, directories: &mut BTreeSet<PathBuf>) {
     directories.extend(absent.map(Path::to_path_buf));
 }
 
-fn change(known: &BindFacts<'_>, made: BindAttempt) -> BindChange {
+fn change(known: &BindFacts<'_>, made: &BindAttempt) -> BindChange {
     let file = &known.files[made.number];
     let pairs = file.object.needed().cloned().zip(made.object.needed().cloned());
-    let list =
-        |object: &ElfObject| object.runpath.clone().or(object.rpath.clone()).unwrap_or_default();
-    let (before, now) = (list(&file.object), list(&made.object));
+    let lists =
+        BoundSearchPath { before: Arc::clone(&file.object), after: Arc::clone(&made.object) };
     BindChange {
         path: file.path().to_owned(),
         also: file.names[1..].to_vec(),
         seen: made.seen,
         needed: pairs.filter(|(old, new)| old != new).collect(),
-        search: (before != now).then_some((before, now)),
+        search: (lists.before() != lists.after()).then_some(lists),
         gives_way: file.object.runpath.is_some() || known.musl.contains(&made.number),
         tier: made.edited.tier,
-        patches: made.edited.patches,
+        patches: made.edited.patches.clone(),
     }
 }
 

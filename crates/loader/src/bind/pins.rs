@@ -5,6 +5,7 @@
 //! process it was seen in keeps the plain name, which costs nothing there, because the loader
 //! knows the name by then.
 
+use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -121,17 +122,19 @@ pub(super) fn decide(
     let numbers = numbers(rules.files);
     let votes = collect_votes(&numbers, programs);
     let alone_votes = collect_alone_votes(alone);
-    let elsewhere = |number: usize, entry: usize, name: &OsStr| match alone_votes.get(&number) {
-        Some(votes) => votes.get(entry).into_iter().flatten().filter_map(|vote| vote.to).collect(),
-        None => own.finds(&rules.files[number], name),
-    };
     let winners = winners(programs);
     let names = names(rules.files, programs, alone);
     let mut pins = Pins { closed: Closed::of(&names), names, ..Pins::default() };
     for (number, file) in rules.files.iter().enumerate() {
         let decided = match votes.get(&number) {
             Some(votes) => {
-                let elsewhere = |entry: usize, name: &OsStr| elsewhere(number, entry, name);
+                let positions = OnceCell::new();
+                let elsewhere = |entry: usize, name: &OsStr| match alone_votes.get(&number) {
+                    Some(votes) => {
+                        votes.get(entry).into_iter().flatten().filter_map(|vote| vote.to).collect()
+                    }
+                    None => own.finds(positions.get_or_init(|| own.positions(file)), name),
+                };
                 by_programs(rules, file, votes, &elsewhere, programs, &mut pins.conflicts)
             }
             None => match alone_votes.get(&number) {

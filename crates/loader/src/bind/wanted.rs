@@ -202,7 +202,9 @@ impl BindFacts<'_> {
     /// Whether the directories of a list offer no name that the file and its needs have not brought
     /// in themselves: whoever opens one of these by name gets it without a search.
     fn is_all_loaded(&self, number: usize, list: &[u8], farms: &mut Farms) -> bool {
-        let Some(offered) = farms.all_offered(&self.root(number), list) else { return false };
+        let Some(offered) = farms.all_offered(self.world, &self.root(number), list) else {
+            return false;
+        };
         let all_known = |(run, member): (&LoaderRun, usize)| {
             let known: HashSet<&OsStr> =
                 run.below(member).filter_map(|member| member.object.soname.as_deref()).collect();
@@ -238,7 +240,7 @@ impl BindFacts<'_> {
         let relied_on = has_open
             || self.dlopens.contains(&file.id)
                 && !self.is_all_loaded(number, list.as_bytes(), farms)
-            || file.is_program() && farms.offer(list.as_bytes(), is_for_libc);
+            || file.is_program() && farms.offer(self.world, list.as_bytes(), is_for_libc);
         if !relied_on {
             return SearchPathEdit::Remove;
         }
@@ -342,14 +344,21 @@ fn is_for_libc(name: &OsStr) -> bool {
 
 /// The objects that call dlopen, or need, at whatever distance, one that does. The C library
 /// does not count: every program needs it.
-pub(super) fn dlopens<'a>(runs: impl Iterator<Item = &'a LoaderRun> + Clone) -> HashSet<FileId> {
+pub(super) fn dlopens<'a>(
+    files: &[ElfFileNames],
+    runs: impl Iterator<Item = &'a LoaderRun> + Clone,
+) -> HashSet<FileId> {
+    let known: HashMap<FileId, bool> =
+        files.iter().filter_map(|file| Some((file.id, file.may_dlopen?))).collect();
     let members = runs.clone().flat_map(|run| &run.members);
     let by_id: HashMap<FileId, &Path> = members
         .filter(|member| member.found != ResolvedBy::Kernel && !is_c_library(&member.path))
         .map(|member| (member.id, &*member.path))
         .collect();
-    let calls =
-        |(id, path): (FileId, &Path)| dlopen::is_called_in(path).unwrap_or(true).then_some(id);
+    let calls = |(id, path): (FileId, &Path)| {
+        let known = known.get(&id).copied();
+        known.unwrap_or_else(|| dlopen::may_be_called_in_file(path)).then_some(id)
+    };
     let calling: HashSet<FileId> = by_id.into_par_iter().filter_map(calls).collect();
     let reaching = |run: &'a LoaderRun| run.reaching(|member| calling.contains(&member.id));
     runs.flat_map(reaching).map(|member| member.id).collect()

@@ -14,12 +14,12 @@ mod texts;
 mod versions;
 mod window;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use crate::source::{open, open_unnoticed};
+use crate::source::open;
 
 /// Why a file has no facts.
 #[derive(Debug, thiserror::Error)]
@@ -181,17 +181,8 @@ impl ElfObject {
     /// # Errors
     /// [`ElfError`]. A file that is not ELF is [`ElfError::NotElf`]. A FIFO does not block.
     pub fn read(path: &Path) -> Result<ElfObject, ElfError> {
-        ElfObject::read_open(&open(path)?)
-    }
-
-    /// The same of a file that may be changed: its access time stays.
-    pub(crate) fn read_unnoticed(path: &Path) -> Result<ElfObject, ElfError> {
-        ElfObject::read_open(&open_unnoticed(path)?)
-    }
-
-    fn read_open(file: &File) -> Result<ElfObject, ElfError> {
-        let size = file.metadata()?.len();
-        ElfObject::of_file(file, size).1
+        let (file, seen) = open(path)?;
+        ElfObject::of_file(&file, seen.len()).1
     }
 
     /// Reads an open regular file of `size` bytes.
@@ -214,6 +205,11 @@ impl ElfObject {
     /// [`ElfError`].
     pub fn parse(bytes: &[u8]) -> Result<ElfObject, ElfError> {
         parse::object(&bytes)
+    }
+
+    /// The list of directories that counts: `DT_RUNPATH`, else `DT_RPATH`; empty where there is none.
+    pub(crate) fn search_path(&self) -> &OsStr {
+        self.runpath.as_deref().or(self.rpath.as_deref()).unwrap_or_default()
     }
 
     /// The names under `DT_NEEDED`, in order.

@@ -3,9 +3,8 @@
 use std::cell::RefCell;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 
-use crate::source::ByteSource;
+use crate::source::{self, ByteSource};
 
 /// A file of this size is read by one call; libraries of a store are often smaller.
 const WHOLE: u64 = 32 << 10;
@@ -30,17 +29,7 @@ impl<'a> FileWindow<'a> {
     fn keep(&self, offset: u64, length: usize) -> io::Result<()> {
         let (offset, length) =
             if self.size <= WHOLE { (0, self.size as usize) } else { (offset, length.max(PIECE)) };
-        let mut bytes = vec![0; length];
-        let mut filled = 0;
-        while filled < length {
-            match FileExt::read_at(self.file, &mut bytes[filled..], offset + filled as u64) {
-                Ok(0) => break,
-                Ok(got) => filled += got,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        bytes.truncate(filled);
+        let bytes = source::read(self.file, offset, length)?;
         self.pieces.borrow_mut().push((offset, bytes));
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! The real filesystem.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata};
 use std::hash::Hash;
 use std::io::Read;
@@ -14,7 +14,7 @@ use rustc_hash::FxHashMap;
 use rustix::fs::FileType;
 
 use super::listing::{DirectoryEntries, DirectoryListing};
-use super::{Errno, FileId, OpenedFile, World};
+use super::{EntryKind, Errno, FileId, OpenedFile, World};
 use crate::object::is_library_name;
 use crate::{ElfError, ElfObject};
 
@@ -109,6 +109,14 @@ impl Disk {
     /// Lists the directory at `path`; if it is large, only when `small` is false.
     fn list(&self, path: &[u8], small: bool) -> Arc<KnownDirectory> {
         let listed = DirectoryListing::open(path).and_then(|listing| listing.entries(small));
+        self.put_listed(path, listed)
+    }
+
+    fn put_listed(
+        &self,
+        path: &[u8],
+        listed: Result<Option<DirectoryEntries>, Errno>,
+    ) -> Arc<KnownDirectory> {
         let directory = match listed {
             Ok(Some(entries)) => KnownDirectory::Listed(entries),
             Err(errno) if errno.0 == libc::ENOTDIR && fs::metadata(as_path(path)).is_ok() => {
@@ -246,11 +254,43 @@ impl World for Disk {
         }
     }
 
+    fn entries_of(&self, directory: &Path) -> Option<Vec<(OsString, EntryKind)>> {
+        let path = trim(directory.as_os_str().as_bytes());
+        let is_listed = |known: &Arc<KnownDirectory>| matches!(**known, KnownDirectory::Listed(_));
+        let known = self.directories.get(path).filter(is_listed);
+        let list = || {
+            let listing = DirectoryListing::open_unnoticed(path);
+            self.put_listed(path, listing.and_then(|listing| listing.entries(false)))
+        };
+        match &*known.unwrap_or_else(list) {
+            KnownDirectory::Listed(entries) => {
+                let entries =
+                    entries.iter().filter(|(name, _)| ![&b"."[..], b".."].contains(&&***name));
+                Some(
+                    entries
+                        .map(|(name, kind)| (OsStr::from_bytes(name).to_owned(), kind_of(*kind)))
+                        .collect(),
+                )
+            }
+            _ => None,
+        }
+    }
+
     fn expect(&self, directory: &Path) {
         let path = trim(directory.as_os_str().as_bytes());
         if self.known(path).is_none() {
             self.list(path, true);
         }
+    }
+}
+
+fn kind_of(kind: FileType) -> EntryKind {
+    match kind {
+        FileType::RegularFile => EntryKind::File,
+        FileType::Directory => EntryKind::Directory,
+        FileType::Symlink => EntryKind::Link,
+        FileType::Unknown => EntryKind::Unknown,
+        _ => EntryKind::Other,
     }
 }
 

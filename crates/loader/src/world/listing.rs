@@ -24,7 +24,21 @@ pub(super) struct DirectoryListing {
 impl DirectoryListing {
     /// Opens the directory at `path`.
     pub(super) fn open(path: &[u8]) -> Result<DirectoryListing, Errno> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        DirectoryListing::open_with(path, OFlags::empty())
+    }
+
+    /// The same of one that may be changed: to have looked at it leaves its access time, which undoing
+    /// gives back, where that is allowed (to its owner).
+    pub(super) fn open_unnoticed(path: &[u8]) -> Result<DirectoryListing, Errno> {
+        let open = |flags| DirectoryListing::open_with(path, flags);
+        open(OFlags::NOATIME).or_else(|error| match error.0 {
+            libc::EPERM => open(OFlags::empty()),
+            _ => Err(error),
+        })
+    }
+
+    fn open_with(path: &[u8], more: OFlags) -> Result<DirectoryListing, Errno> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | more;
         let directory = openat(rustix::fs::CWD, path, flags, Mode::empty()).map_err(number)?;
         Ok(DirectoryListing { directory, entries: DirectoryEntries::default() })
     }

@@ -9,7 +9,7 @@ mod listing;
 mod overlay;
 mod rights;
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -63,6 +63,21 @@ pub struct OpenedFile {
     pub object: Result<Arc<ElfObject>, Arc<ElfError>>,
 }
 
+/// What a directory's list says that an entry is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EntryKind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// A symbolic link.
+    Link,
+    /// Something else.
+    Other,
+    /// The filesystem does not say.
+    Unknown,
+}
+
 /// The filesystem, as far as the loader asks for it. Paths are absolute; they are looked up as
 /// the kernel does, through symbolic links.
 pub trait World: Sync {
@@ -102,6 +117,12 @@ pub trait World: Sync {
     fn lacks(&self, directory: &Path, name: &OsStr) -> bool {
         let _ = (directory, name);
         false
+    }
+
+    /// All entries of `directory`, where they are known or found out by a call or two.
+    fn entries_of(&self, directory: &Path) -> Option<Vec<(OsString, EntryKind)>> {
+        let _ = directory;
+        None
     }
 
     /// A hint: what the regular file at `path` is was found out already.

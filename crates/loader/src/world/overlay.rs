@@ -48,8 +48,8 @@ impl<'a> PlannedWorld<'a> {
     }
 
     /// The file `id` will say what `object` says, under all of its paths.
-    pub fn replace(&mut self, id: FileId, object: ElfObject) {
-        self.replaced.insert(id, Arc::new(object));
+    pub fn replace(&mut self, id: FileId, object: impl Into<Arc<ElfObject>>) {
+        self.replaced.insert(id, object.into());
     }
 
     /// There will be a regular file at `path`, instead of what may be there.

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use crate::attributes::Who;
 use crate::change::{FileChange, Turn};
+use crate::held;
 use crate::work::{FileWork, directory_of};
 use crate::{Error, Plan, Step, pool};
 
@@ -194,7 +195,10 @@ pub(crate) fn resolved(path: &Path) -> Result<PathBuf, Error> {
     let Some(name) = path.file_name().filter(|_| !dots) else {
         return Err(Error::refused(path, "is not the plain name of a file"));
     };
-    let directory = directory_of(path);
+    let directory: PathBuf = directory_of(path).components().collect();
+    if held::is_real(&directory) {
+        return Ok(directory.join(name));
+    }
     let there = directory.ancestors().find(|directory| directory.symlink_metadata().is_ok());
     let there = there.unwrap_or(Path::new("/"));
     let real = there.canonicalize().map_err(|error| Error::at("resolve", there, error))?;

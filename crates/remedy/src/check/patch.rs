@@ -61,8 +61,10 @@ pub(super) fn job<'a>(
 /// All names of the file, without symbolic links in them. Of the first, the file that a link
 /// leads to; the others are names of that.
 fn names(path: &Path, also: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
-    resolved(path)?;
-    let first = path.canonicalize().map_err(|error| Error::at("resolve", path, error))?;
+    let mut first = resolved(path)?;
+    if fs::symlink_metadata(&first).is_ok_and(|found| found.is_symlink()) {
+        first = path.canonicalize().map_err(|error| Error::at("resolve", path, error))?;
+    }
     let mut names = vec![first];
     for name in also {
         names.push(resolved(name)?);

@@ -177,12 +177,20 @@ fn has_room(checked: &mut CheckedPlan<'_>, state: Option<&Path>) {
         }
         Ok(())
     });
+    let full: BTreeSet<u64> = filesystems
+        .iter()
+        .filter(|(_, space)| is_enough(space).is_err())
+        .map(|(device, _)| *device)
+        .collect();
+    if full.is_empty() {
+        return;
+    }
     // Where not all have room, none has: which of them to leave out is not ours to say.
     checked.sort_out(|job| {
-        let of = |directory| filesystems.get(devices.get(directory)?);
+        let of = |directory| devices.get(directory).filter(|device| full.contains(device));
         needs(job, state)
             .into_iter()
-            .filter_map(|(directory, _)| of(directory))
+            .filter_map(|(directory, _)| filesystems.get(of(directory)?))
             .try_for_each(is_enough)
     });
 }

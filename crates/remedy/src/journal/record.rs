@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::change::{FileChange, Version};
+use crate::directory_times::ChangedDirectory;
 use crate::text;
 
 /// What the first record of a journal says that it is.
@@ -37,6 +38,8 @@ pub(crate) enum JournalRecord {
     Change(Box<FileChange>),
     /// All changes are told and all new files are on the disk: from here on they are renamed.
     Ready,
+    /// Directories in which files have come, gone or been replaced, and when each was changed before.
+    Directories { changed: Vec<ChangedDirectory> },
     /// Every change is made, and on the disk.
     Applied,
     /// More is about to be changed under the same id.

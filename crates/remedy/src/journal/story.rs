@@ -8,6 +8,7 @@ use super::record::{self, JournalRecord};
 use super::{READY, SCHEMA, path_in};
 use crate::Error;
 use crate::change::{FileChange, ItemKind, Version};
+use crate::directory_times::{self, ChangedDirectory};
 
 /// No journal is larger than this: what claims to be one is not read.
 const SIZE_LIMIT: u64 = 4 << 30;
@@ -22,6 +23,7 @@ pub(crate) struct Story {
     pub(crate) at: u64,
     pub(crate) changes: Vec<FileChange>,
     pub(crate) temporaries: Vec<PathBuf>,
+    pub(crate) directories: Vec<ChangedDirectory>,
     /// Whether files may have been renamed.
     pub(crate) ready: bool,
     pub(crate) status: JournalStage,
@@ -100,6 +102,9 @@ impl Story {
             JournalRecord::Temporaries { paths } => self.temporaries.extend(paths),
             JournalRecord::Change(change) => self.changes.push(*change),
             JournalRecord::Ready => self.ready = true,
+            JournalRecord::Directories { changed } => {
+                directory_times::extend(&mut self.directories, changed);
+            }
             JournalRecord::Applied => self.status = JournalStage::Applied,
             JournalRecord::Undoing | JournalRecord::Extending => self.status = JournalStage::Open,
             JournalRecord::Renewed { path, version } => self.renew(&path, version),

@@ -38,7 +38,7 @@ fn a_journal_cut_anywhere_undoes_all_or_says_that_it_cannot() {
     let (scene, id, journal) = applied();
     let (whole, new) = (bytes(&journal), scene.picture());
     let line_ends = whole.iter().filter(|byte| **byte == b'\n').count();
-    assert_eq!(line_ends, 8, "begin, temporaries, 4 changes, ready, applied");
+    assert_eq!(line_ends, 9, "begin, temporaries, 4 changes, ready, directories, applied");
     let told = whole.windows(5).position(|bytes| bytes == b"ready").unwrap();
     let (mut undone, mut refused) = (0, 0);
     for cut in 0..=whole.len() {

@@ -106,6 +106,71 @@ fn holes_stay_holes_and_access_times_stay() {
     assert_eq!((stat(&removed), blocks(&removed)), removed_before);
 }
 
+/// Directories of long ago, in each of which there is a file.
+fn old_directories(scene: &EditedFiles, names: &[&str]) -> Vec<std::path::PathBuf> {
+    let directory = |name: &&str| {
+        let directory = scene.file(format!("{name}/file"), "old").parent().unwrap().to_owned();
+        run(&["touch", "-m", "-d", "2001-02-03 04:05:06.123456789", word(&directory)]);
+        run(&["touch", "-a", "-d", "1999-12-31 23:59:59.987654321", word(&directory)]);
+        directory
+    };
+    names.iter().map(directory).collect()
+}
+
+#[test]
+fn a_directory_in_which_bytes_are_patched_keeps_its_times() {
+    let scene = EditedFiles::new();
+    let directory = &old_directories(&scene, &["patched"])[0];
+    let before = stat(directory);
+    let applied = scene.apply(vec![patch(&directory.join("file"), "old", "new")]).unwrap();
+    assert_eq!(stat(directory), before);
+    scene.undo(&applied.id).unwrap();
+    assert_eq!(stat(directory), before);
+}
+
+#[test]
+fn a_directory_in_which_files_come_and_go_has_its_times_again_unless_others_changed_it_since() {
+    let scene = EditedFiles::new();
+    let directories = old_directories(&scene, &["added", "removed", "replaced", "others"]);
+    let stats = || directories.iter().map(|directory| stat(directory)).collect::<Vec<_>>();
+    let before = stats();
+    let [added, removed, replaced, others] = &directories[..] else { panic!() };
+    let new = |path| Step::Create { path, mode: 0o644, content: b"new".to_vec() };
+    let steps = vec![
+        Step::Directory { path: added.join("sub"), mode: 0o755 },
+        new(added.join("sub/note")),
+        Step::Remove { path: removed.join("file") },
+        Step::Replace { path: replaced.join("file"), mode: 0o644, content: vec![] },
+        new(others.join("note")),
+    ];
+    let large = remedy::Options { large: recording::ByteUnits(1), ..scene.options() };
+    let applied = remedy::apply(&plan(steps), &large).unwrap();
+    for directory in [added, removed, replaced, others] {
+        assert!(!before.contains(&stat(directory)), "its time is that of the change");
+    }
+    let more = remedy::extend(&applied.id, &plan(vec![new(added.join("more"))]), &large).unwrap();
+    fs::write(others.join("theirs"), "").unwrap();
+    let theirs = fs::metadata(others).unwrap().modified().unwrap();
+    scene.undo(&more.id).unwrap();
+    assert_eq!(stats()[..3], before[..3]);
+    assert!(fs::metadata(others).unwrap().modified().unwrap() >= theirs);
+}
+
+#[test]
+fn an_application_that_fails_leaves_the_times_of_directories() {
+    let scene = EditedFiles::new();
+    let directory = &old_directories(&scene, &["kept"])[0];
+    let before = stat(directory);
+    let Step::Patch { path, also, seen, edits } = patch(&directory.join("file"), "old", "new")
+    else {
+        panic!()
+    };
+    let seen = remedy::Seen { digest: Some(remedy::Digest::of(b"other")), ..seen };
+    let failure = scene.apply(vec![Step::Patch { path, also, seen, edits }]).unwrap_err();
+    assert!(failure.to_string().contains("another content"), "{failure}");
+    assert_eq!(stat(directory), before);
+}
+
 /// What a file holds; looking at it is no access.
 fn bytes_quietly(file: &Path) -> Vec<u8> {
     use std::io::Read;

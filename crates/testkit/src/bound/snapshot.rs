@@ -11,7 +11,7 @@ pub struct Snapshot(BTreeMap<PathBuf, Thing>);
 
 #[derive(PartialEq, Eq)]
 enum Thing {
-    Directory { mode: u32 },
+    Directory { mode: u32, modified: (i64, i64) },
     Link(PathBuf),
     File { mode: u32, modified: (i64, i64), content: Vec<u8> },
     Other { mode: u32 },
@@ -55,14 +55,13 @@ fn things(directory: &Path) -> BTreeMap<PathBuf, Thing> {
         for entry in fs::read_dir(&directory).unwrap() {
             let path = entry.unwrap().path();
             let seen = fs::symlink_metadata(&path).unwrap();
-            let mode = seen.mode();
+            let (mode, modified) = (seen.mode(), (seen.mtime(), seen.mtime_nsec()));
             let thing = if seen.is_dir() {
                 directories.push(path.clone());
-                Thing::Directory { mode }
+                Thing::Directory { mode, modified }
             } else if seen.is_symlink() {
                 Thing::Link(fs::read_link(&path).unwrap())
             } else if seen.is_file() {
-                let modified = (seen.mtime(), seen.mtime_nsec());
                 Thing::File { mode, modified, content: fs::read(&path).unwrap() }
             } else {
                 Thing::Other { mode }

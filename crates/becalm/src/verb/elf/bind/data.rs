@@ -1,6 +1,6 @@
 //! The whole as JSON: docs/schema/becalm.elf.bind.md.
 
-use std::ffi::OsString;
+use std::ffi::OsStr;
 use std::path::PathBuf;
 
 use loader::bind::{BindChange, Binding, Conflict, Effect, NameLeft, PackageStore, UnboundFile};
@@ -136,8 +136,8 @@ impl ChangedElf {
         ChangedElf {
             path: shown_name(&change.path),
             also: change.also.iter().map(shown_name).collect(),
-            needed: change.needed.iter().map(ChangedText::of).collect(),
-            search: change.search.as_ref().map(ChangedText::of),
+            needed: change.needed.iter().map(|(old, new)| ChangedText::of(old, new)).collect(),
+            search: change.search.as_ref().map(|list| ChangedText::of(list.before(), list.after())),
             room: match change.tier {
                 Tier::DeadBytes => "dead bytes",
                 Tier::Slack => "slack",
@@ -150,7 +150,7 @@ impl ChangedElf {
 }
 
 impl ChangedText {
-    fn of((old, new): &(OsString, OsString)) -> ChangedText {
+    fn of(old: &OsStr, new: &OsStr) -> ChangedText {
         ChangedText { old: shown_name(old), new: shown_name(new) }
     }
 }

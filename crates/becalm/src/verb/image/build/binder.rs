@@ -105,7 +105,7 @@ fn bound(change: BindChange) -> BoundLibrary {
         replaceable,
         path: change.path,
         names: change.needed.len() as u64,
-        drops_list: change.search.is_some_and(|(_, now)| now.is_empty()),
+        drops_list: change.search.is_some_and(|list| list.after().is_empty()),
         seen: (change.seen.inode, change.seen.size.0, change.seen.mtime_ns),
         patches: patches
             .map(|patch| ContentPatch { offset: patch.offset, old: patch.old, new: patch.new })

@@ -1,0 +1,137 @@
+//! The times of directories: undoing gives them back as it gives back those of files.
+//!
+//! Where bytes of files are patched, nothing that a directory lists is another, and not even their
+//! times are: its own is given back at once. (Its change time, which NFS clients look at, is new.)
+//! Where files come, go or are replaced, whoever keeps a list has to see it: the time is given back
+//! when they are taken back, unless somebody else has changed the directory since.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Timespec, Timestamps};
+use serde::{Deserialize, Serialize};
+
+use crate::change::FileChange;
+use crate::held::HeldDirectory;
+use crate::text;
+use crate::work::{FileWork, directory_of};
+
+/// When a directory was read and changed last: seconds since 1970, and nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct AccessAndChange {
+    atime: (i64, i64),
+    mtime: (i64, i64),
+}
+
+/// A directory in which files came, went or were replaced, as the journal keeps it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ChangedDirectory {
+    #[serde(with = "text::path")]
+    pub(crate) path: PathBuf,
+    pub(crate) before: AccessAndChange,
+    pub(crate) after: AccessAndChange,
+}
+
+/// The directories that some jobs change: what their times were, and whether they shall be so again.
+#[derive(Default)]
+pub(crate) struct DirectoryTimes(BTreeMap<PathBuf, FoundTimes>);
+
+struct FoundTimes {
+    found: AccessAndChange,
+    /// Those that it gets once the jobs are done.
+    due: Option<AccessAndChange>,
+}
+
+impl DirectoryTimes {
+    /// Before anything is written. What is not there yet has none.
+    pub(crate) fn of(jobs: &[FileWork]) -> DirectoryTimes {
+        let (mut all, mut relisted) = (BTreeSet::new(), BTreeSet::new());
+        for job in jobs {
+            let directories = || job.change.paths().iter().map(|path| directory_of(path));
+            let temporaries = job.temporaries.iter().map(|path| directory_of(path));
+            all.extend(directories().chain(temporaries));
+            if !matches!(job.change, FileChange::Patch(_)) {
+                relisted.extend(directories());
+            }
+        }
+        let found = |directory: &Path| {
+            let found = HeldDirectory::open(directory).ok()?.times()?;
+            let due = Some(found).filter(|_| !relisted.contains(directory));
+            Some((directory.to_owned(), FoundTimes { found, due }))
+        };
+        DirectoryTimes(all.into_iter().filter_map(found).collect())
+    }
+
+    /// What is taken back has the times that it had before, where nobody else has changed it.
+    pub(crate) fn taking_back(mut self, changed: &[ChangedDirectory]) -> DirectoryTimes {
+        for ChangedDirectory { path, before, after } in changed {
+            if let Some(times) = self.0.get_mut(path)
+                && times.found.mtime == after.mtime
+            {
+                times.due = Some(*before);
+            }
+        }
+        self
+    }
+
+    /// Gives those back that are due. To set a time is the owner's alone: elsewhere it stays.
+    pub(crate) fn give_back(&self) {
+        for (path, times) in &self.0 {
+            give(path, times.due);
+        }
+    }
+
+    /// Nothing was done: gives all of them back.
+    pub(crate) fn give_all_back(&self) {
+        for (path, times) in &self.0 {
+            give(path, Some(times.found));
+        }
+    }
+
+    /// Those in which files have come, gone or been replaced, for the journal.
+    pub(crate) fn changed(&self) -> Vec<ChangedDirectory> {
+        let relisted = self.0.iter().filter(|(_, times)| times.due.is_none());
+        let changed = |(path, times): (&PathBuf, &FoundTimes)| {
+            let after = HeldDirectory::open(path).ok()?.times()?;
+            Some(ChangedDirectory { path: path.clone(), before: times.found, after })
+        };
+        relisted.filter_map(changed).collect()
+    }
+}
+
+fn give(path: &Path, times: Option<AccessAndChange>) {
+    if let Some(times) = times
+        && let Ok(directory) = HeldDirectory::open(path)
+    {
+        directory.give_times(times);
+    }
+}
+
+/// What two applications under one id have made of directories: as if they were one.
+pub(crate) fn extend(known: &mut Vec<ChangedDirectory>, more: Vec<ChangedDirectory>) {
+    for changed in more {
+        match known.iter_mut().find(|earlier| earlier.path == changed.path) {
+            Some(earlier) if earlier.after.mtime == changed.before.mtime => {
+                earlier.after = changed.after;
+            }
+            Some(earlier) => *earlier = changed,
+            None => known.push(changed),
+        }
+    }
+}
+
+impl AccessAndChange {
+    pub(crate) fn of(found: &rustix::fs::Stat) -> AccessAndChange {
+        // The types are those of the C library, and differ between machines.
+        #[allow(clippy::unnecessary_cast)]
+        AccessAndChange {
+            atime: (found.st_atime as i64, found.st_atime_nsec as i64),
+            mtime: (found.st_mtime as i64, found.st_mtime_nsec as i64),
+        }
+    }
+
+    pub(crate) fn timestamps(self) -> Timestamps {
+        let time = |(tv_sec, tv_nsec)| Timespec { tv_sec, tv_nsec };
+        Timestamps { last_access: time(self.atime), last_modification: time(self.mtime) }
+    }
+}
