@@ -202,9 +202,9 @@ fn what_cannot_be_given_again_is_left_to_lmod_each_time() {
         for (module, why) in [
             ("clock", "the clock"),
             ("cpu", "the clock"),
-            ("program", "another process"),
+            ("program", "it starts"),
             ("tclclock", "the clock"),
-            ("tclprogram", "another process"),
+            ("tclprogram", "it starts a program"),
             ("posix", "the clock"),
         ] {
             let words = ["bash", "load", module];
