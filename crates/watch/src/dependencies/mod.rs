@@ -9,11 +9,13 @@
 mod asked;
 mod attributes;
 mod children;
+mod contents;
 mod filled;
 mod fold;
 mod follow;
 mod policy;
 mod process;
+mod returned;
 mod settled;
 mod start;
 
