@@ -4,10 +4,12 @@
 
 mod answer;
 mod answer_changes;
+mod answer_killed;
 mod answer_lmod;
 mod answer_lmod_hook;
 mod answer_lmod_terminal;
 mod answer_pager;
+mod answer_random;
 mod answer_start;
 mod answer_trees;
 mod audit;
