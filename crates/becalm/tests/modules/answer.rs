@@ -356,6 +356,13 @@ fn what_is_remembered_is_listed_and_can_be_forgotten() {
         of["refused"].as_str().map(str::to_owned)
     };
     assert_eq!((refused("gcc"), refused("clock")), (None, Some("it reads the clock".into())));
+    let status = scene.becalm(modules, &["status", "--no-run", "--json"]).stdout;
+    let status = testkit::answer::parse(status);
+    let share = serde_json::json!({ "asked": 2, "remembered": 1, "refused": 1 });
+    assert_eq!(status["remembered"], share);
+    let said = String::from_utf8(scene.becalm(modules, &["status", "--no-run"]).stdout).unwrap();
+    let line = "Of 2 commands that you asked, 1 answered from memory, 1 cannot be repeated";
+    assert!(said.contains(line), "{said}");
     listed(&["remembered", "--forget"]);
     assert_eq!(listed(&["remembered"]), b"nothing is remembered\n");
 }

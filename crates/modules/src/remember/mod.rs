@@ -16,6 +16,9 @@
 //! | `trees` | modulepaths that an answer depends on as a whole |
 //! | `store` | where answers are kept |
 //! | `ask` | a question answered, or given to the tool |
+//! | `give` | an answer written as the tool wrote it, by its pager where it had one |
+//! | `programs` | what the programs depend on that a tool starts |
+//! | `share` | how much is answered from memory |
 
 mod answer;
 mod ask;
@@ -23,6 +26,7 @@ mod give;
 mod notes;
 mod programs;
 mod question;
+mod share;
 mod store;
 mod tool;
 mod trees;
@@ -30,6 +34,7 @@ mod trees;
 pub use answer::{AnswerOutcome, RememberedAnswer};
 pub use ask::{AnswerState, AskError, ask, state};
 pub use question::ModuleQuestion;
+pub use share::RememberedShare;
 pub use store::AnswerStore;
 pub use tool::{AnsweringTool, ToolLanguage};
 pub use trees::IndexedTree;

@@ -14,7 +14,7 @@ use watch::dependencies::descriptor_kind;
 use super::ToolLanguage;
 
 /// A question to a tool.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ModuleQuestion {
     /// The tool's script.
     pub script: PathBuf,

@@ -8,6 +8,7 @@ use std::time::Duration;
 use modules::audit::{AuditRequest, Timeout, UserView, audit};
 use modules::calm::CalmPlan;
 use modules::index::IndexStore;
+use modules::remember::{AnswerStore, RememberedShare};
 use modules::site::{Environment, ModulesSite};
 use modules::status::{StatusGround, modulepaths, steps};
 use modules::tree::WalkLimits;
@@ -68,7 +69,12 @@ pub fn run(args: &ModulesStatusArgs) -> Result<u8, Failure> {
     let audit = audited(args, &site, &plan)?;
     let store = IndexStore::of(&environment);
     let ground = StatusGround { site: &site, store: &store, plan: &plan, audit: &audit };
-    let parts = StatusParts { modulepaths: modulepaths(&ground), steps: steps(&ground) };
+    let answers = remedy::state_directory().map(|state| AnswerStore::below(&state));
+    let parts = StatusParts {
+        modulepaths: modulepaths(&ground),
+        steps: steps(&ground),
+        remembered: answers.ok().and_then(|answers| RememberedShare::of(&answers, &site.command)),
+    };
     let answer = ModulesStatus::of(&ground, parts, &paths);
     term::print_answer(args.json, &answer, |columns| answer.render(columns))?;
     Ok(if answer.is_calm() { 0 } else { NO })

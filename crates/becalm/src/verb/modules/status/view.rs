@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use modules::audit::{CommandCost, Level, RuleSum};
 use modules::calm::{CalmPart, CalmState};
+use modules::remember::RememberedShare;
 use modules::site::ModulepathOddity;
 use modules::status::{
     ModulepathStatus, StatusGround, StepState, StepStatus, StoredCopy, StoredState,
@@ -19,6 +20,8 @@ pub struct StatusParts {
     pub modulepaths: Vec<ModulepathStatus>,
     /// Each step.
     pub steps: Vec<StepStatus>,
+    /// What of the user's own commands is answered from memory.
+    pub remembered: Option<RememberedShare>,
 }
 
 /// What `becalm modules status` answers.
@@ -40,10 +43,23 @@ pub struct ModulesStatus {
     rules: Vec<RuleSum>,
     /// The plan that `becalm modules calm` would show.
     parts: Vec<CalmPart>,
+    /// What is remembered of the commands that this user has asked; none where none was.
+    remembered: Option<RememberedShare>,
     /// What to type next; empty if nothing is to be done.
     next: String,
     #[serde(skip)]
     calls: (u64, u64),
+}
+
+/// How much is remembered, as a person says it.
+fn told(share: &RememberedShare) -> String {
+    let asked = counted(share.asked, "command that you asked", "commands that you asked");
+    let refused = match share.refused {
+        0 => String::new(),
+        refused => format!(", {} cannot be repeated", count(refused)),
+    };
+    let remembered = count(share.remembered);
+    format!("Of {asked}, {remembered} answered from memory{refused} (becalm modules remembered).")
 }
 
 impl ModulesStatus {
@@ -71,6 +87,7 @@ impl ModulesStatus {
             steps: parts.steps,
             rules: ground.audit.rules.clone(),
             parts: ground.plan.parts.clone(),
+            remembered: parts.remembered,
             next,
             calls: (ground.plan.calls_before, ground.plan.calls_after),
         }
@@ -94,6 +111,10 @@ impl ModulesStatus {
             text.push_str(&why.map(|why| width::wrap(&why, columns)).unwrap_or_default());
         }
         text.push_str(&self.wrong(columns));
+        if let Some(share) = &self.remembered {
+            text.push('\n');
+            text.push_str(&width::wrap(&told(share), columns));
+        }
         if !self.next.is_empty() {
             text.push('\n');
             text.push_str(&style::next(&self.next));
