@@ -162,7 +162,11 @@ fn is_bound_with_a_segment_more(build: impl Fn(&Site, &str, &[String]) -> String
     let grown = fs::read(&app).unwrap();
     for strips in [false, true] {
         if strips {
+            // strip makes a file beside it, which is not becalm's to take back.
+            let directory = fs::File::open(Path::new(&app).parent().unwrap()).unwrap();
+            let modified = directory.metadata().unwrap().modified().unwrap();
             assert_eq!(run(Command::new("strip").arg(&app)).code(), 0);
+            directory.set_modified(modified).unwrap();
         }
         assert_eq!(shown(&app, &asks), before);
         assert_eq!(start(&app, &[]).in_vain(), 0);
