@@ -40,6 +40,15 @@ impl Paging<'_> {
         self.shown(&format!("{BECALM} modules answer bash {words}"))
     }
 
+    /// What a terminal shows of all that is written, in its order.
+    fn together(&self, command: &str) -> String {
+        let mut script = self.scene.command("/usr/bin/script", self.modules);
+        script.env("TERM", "xterm").env("MODULES_PAGER", &self.pager);
+        let command = format!("stty cols 100 rows 900; exec {command}");
+        let ran = script.args(["-q", "-e", "-c", &command, "/dev/null"]).output().unwrap();
+        String::from_utf8_lossy(&ran.stdout).into_owned()
+    }
+
     fn why(&self, words: &str) -> String {
         let why = format!("{BECALM} modules answer --why bash {words}");
         self.shown(&why).1
@@ -90,6 +99,25 @@ fn the_pager_sees_the_environment_of_now() {
 }
 
 #[test]
+fn what_is_written_beside_a_slow_pager_is_written_when_modules_writes_it() {
+    for modules in &all() {
+        let scene = tree();
+        let pager = scene.at("pager");
+        testkit::write_program(&pager, "#!/bin/sh\nsleep 0.5; cat; echo end\n");
+        fs::set_permissions(&pager, fs::Permissions::from_mode(0o755)).unwrap();
+        settle();
+        let pager = pager.display().to_string();
+        let paging = Paging { scene: &scene, modules, pager, mark: "" };
+        let real = paging.together(&format!("{} bash load nosuch", modules.command.display()));
+        for _ in 0..3 {
+            let asked = format!("{BECALM} modules answer bash load nosuch");
+            assert_eq!(paging.together(&asked), real);
+        }
+        assert!(paging.why("load nosuch").starts_with("remembered"));
+    }
+}
+
+#[test]
 fn a_pager_that_is_left_early_or_is_not_there_is_as_without_becalm() {
     for modules in &all() {
         let scene = tree();
@@ -124,14 +152,17 @@ fn a_pager_in_an_environment_that_was_changed_is_not_remembered() {
 fn what_lmod_shows_in_a_pager_is_shown_in_it_from_memory() {
     for lmod in LMODS {
         let mut scene = LmodScene::new(lmod);
-        scene.environment.insert("LMOD_PAGER".into(), "cat".into());
+        let pager = scene.at("pager");
+        testkit::write_program(&pager, "#!/bin/sh\necho $LESS $LMOD_VERSION $ModuleTool; cat\n");
+        fs::set_permissions(&pager, fs::Permissions::from_mode(0o755)).unwrap();
+        scene.environment.insert("LMOD_PAGER".into(), pager.display().to_string());
         scene.environment.insert("SHELL".into(), "/bin/sh".into());
         scene.environment.insert("TERM".into(), "xterm".into());
         let out = scene.at("out");
         let ask = |words: &str| shown(scene.command("/usr/bin/script"), words, &out);
         let script = lmod.script().display().to_string();
         settle();
-        for words in ["avail", "spider", "list", "keyword gcc", "overview"] {
+        for words in ["avail", "spider", "list", "whatis gcc", "keyword gcc", "overview"] {
             // Its table of modules says how long it took.
             let real = ask(&format!("{script} bash {words}")).0;
             let asked = format!("{BECALM} modules answer --tool {script} bash {words}");

@@ -2,6 +2,7 @@
 //! Modules where it cannot, and all else is as it was.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output};
 
 use testkit::copy_program;
@@ -267,6 +268,11 @@ fn a_shell_starts_modules_from_memory_and_is_as_one_that_modules_has_started() {
             assert_eq!(plain.output().unwrap().status.code(), Some(0), "{}", shell.name);
             let again = shell.run_from(&scene, modules, &start(BECALM), &lines);
             let removed = shell.run_from(&scene, modules, &start("/nowhere/becalm"), &lines);
+            let broken = scene.at("broken");
+            testkit::write_program(&broken, &fs::read(BECALM).unwrap()[..1000]);
+            fs::set_permissions(&broken, fs::Permissions::from_mode(0o755)).unwrap();
+            let broken = shell.run_from(&scene, modules, &start(broken.to_str().unwrap()), &lines);
+            assert_eq!(broken.all().1, real.all().1, "{}: {:?}", shell.name, broken.all());
             for ran in [&first, &again, &removed] {
                 assert_eq!(ran.all(), real.all(), "{}", shell.name);
             }
@@ -290,4 +296,81 @@ fn a_file_that_does_not_start_modules_is_refused() {
         assert_eq!((refused.status.code(), refused.stdout.len()), (Some(125), 0));
         assert!(String::from_utf8_lossy(&refused.stderr).contains(said), "{refused:?}");
     }
+}
+
+#[test]
+fn the_profile_of_the_docs_starts_each_shell_as_modules_does() {
+    let page = include_str!("../../../../docs/modules-answer.md");
+    let begin = page.find("```sh\n").unwrap() + "```sh\n".len();
+    let profile = &page[begin..begin + page[begin..].find("```").unwrap()];
+    let modules = &both()[0];
+    let scene = Modulepath::new();
+    for name in ["bash", "zsh"] {
+        let code = scene.becalm(modules, &["hook", name, "--init"]);
+        assert!(code.status.success(), "{code:?}");
+        fs::write(scene.at(&format!("modules.{name}")), code.stdout).unwrap();
+    }
+    let profile =
+        profile.replace("/opt/becalm", scene.at("").to_str().unwrap().trim_end_matches('/'));
+    let (file, own) = (scene.at("profile"), "/usr/share/modules/init");
+    fs::write(&file, profile).unwrap();
+    let sh = scene.at("sh");
+    std::os::unix::fs::symlink("/bin/bash", &sh).unwrap();
+    let shells = [
+        ("/bin/bash", "bash"),
+        ("/bin/dash", "sh"),
+        ("/bin/zsh", "zsh"),
+        (sh.to_str().unwrap(), "sh"),
+    ];
+    for (program, init) in shells {
+        let said = |start: String| {
+            let mut command = scene.command(program, modules);
+            let load = format!(
+                "module use {}; module load gcc; echo $GCC; module list -t; echo alive",
+                scene.modulepath.display()
+            );
+            let output = command.args(["-c", &format!("set -u; . {start}; {load}")]).output();
+            crate::answer::seen(&output.unwrap())
+        };
+        let real = said(format!("{own}/{init}"));
+        assert!(real.1.contains("alive"), "{real:?}");
+        assert_eq!(said(file.display().to_string()), real, "{program}");
+    }
+}
+
+#[test]
+fn a_shell_with_odd_options_has_the_hook_as_quietly_as_modules() {
+    let modules = &both()[0];
+    let init = modules.init.display();
+    for (program, options, before, shell) in [
+        ("zsh", "-f", "setopt KSH_ARRAYS", "zsh"),
+        ("zsh", "-f", "emulate sh", "zsh"),
+        ("bash", "--norc", "set -eu", "bash"),
+        ("bash", "--norc", "trap 'echo trapped' ERR; set -E", "bash"),
+        ("bash", "--norc", "readonly IFS", "bash"),
+    ] {
+        let scene = Modulepath::new();
+        let code = scene.becalm(modules, &["hook", shell, &format!("--init={init}/{shell}")]);
+        fs::write(scene.at("start"), code.stdout).unwrap();
+        let said = |start: String| {
+            let tree = scene.modulepath.display();
+            let lines =
+                format!("{before}\n. {start}\nmodule use {tree}\nmodule load gcc\necho $GCC\n");
+            let output = scene.command(program, modules).args([options, "-c", &lines]).output();
+            crate::answer::seen(&output.unwrap())
+        };
+        let real = said(format!("{init}/{shell}"));
+        assert!(real.1.contains("thirteen"), "{before}: {real:?}");
+        for _ in 0..2 {
+            assert_eq!(said(scene.at("start").display().to_string()).1, real.1, "{before}");
+        }
+    }
+}
+
+#[test]
+fn tcsh_is_started_as_tcsh() {
+    let modules = &both()[0];
+    let code = Modulepath::new().becalm(modules, &["hook", "tcsh", "--init"]).stdout;
+    let code = String::from_utf8(code).unwrap();
+    assert!(code.contains(" tcsh autoinit") && code.contains("init/tcsh"), "{code}");
 }

@@ -88,39 +88,49 @@ impl Shell {
     }
 }
 
-const BASH: &str = r#"case "$([ -x BECALM ] && declare -f _module_raw)" in
+const BASH: &str = r#"case "$([ -x BECALM ] && declare -f _module_raw || :)" in
   '' | *_becalm_module_raw*) ;;
   *)
     eval "_becalm$(declare -f _module_raw)"
     eval "$(declare -f _module_raw | BECALM modules hook bash --definition)"
-    _module_raw() {
-      if [ -x BECALM ]; then _becalm_module_answer "$@"; else _becalm_module_raw "$@"; fi
-    }
-    case "$(declare -F)" in
-      *'declare -fx module'*) export -f _module_raw _becalm_module_raw _becalm_module_answer ;;
-    esac
+    if declare -F _becalm_module_answer >/dev/null; then
+      _module_raw() {
+        if [ -x BECALM ]; then _becalm_module_answer "$@"; else _becalm_module_raw "$@"; fi
+      }
+      case "$(declare -F)" in
+        *'declare -fx module'*) export -f _module_raw _becalm_module_raw _becalm_module_answer ;;
+      esac
+    fi
     ;;
 esac
 "#;
 
-const ZSH: &str = r#"if [ -x BECALM ] && (( $+functions[_module_raw] )) && [[ $functions[_module_raw] != *_becalm_module_raw* ]]; then
-  functions[_becalm_module_raw]=$functions[_module_raw]
-  eval "$(functions _module_raw | BECALM modules hook zsh --definition)"
-  _module_raw() {
-    if [ -x BECALM ]; then _becalm_module_answer "$@"; else _becalm_module_raw "$@"; fi
-  }
-fi
+/// As for bash: what zsh has of its own, an array of functions, is another with KSH_ARRAYS.
+const ZSH: &str = r#"case "$([ -x BECALM ] && typeset -f _module_raw || :)" in
+  ('' | *_becalm_module_raw*) ;;
+  (*)
+    eval "_becalm$(typeset -f _module_raw)"
+    eval "$(typeset -f _module_raw | BECALM modules hook zsh --definition)"
+    if typeset -f _becalm_module_answer >/dev/null; then
+      _module_raw() {
+        if [ -x BECALM ]; then _becalm_module_answer "$@"; else _becalm_module_raw "$@"; fi
+      }
+    fi
+    ;;
+esac
 "#;
 
 const FISH: &str = r#"if test -x BECALM; and functions -q _module_raw; and not functions _module_raw | string match -q '*_becalm_module_raw*'
   functions -e _becalm_module_raw
   functions -c _module_raw _becalm_module_raw
   functions _module_raw | BECALM modules hook fish --definition | source
-  function _module_raw
-    if test -x BECALM
-      _becalm_module_answer $argv
-    else
-      _becalm_module_raw $argv
+  if functions -q _becalm_module_answer
+    function _module_raw
+      if test -x BECALM
+        _becalm_module_answer $argv
+      else
+        _becalm_module_raw $argv
+      end
     end
   end
 end

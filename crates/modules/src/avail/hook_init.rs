@@ -4,18 +4,24 @@ use super::hook::Shell;
 
 impl Shell {
     /// Modules' own file for a shell's start, whose text this is, with becalm in the place of
-    /// `modulecmd.tcl`; the file itself where becalm is not there. None if there is nothing to
-    /// replace. [`hook`](Shell::hook) is to come after it.
+    /// `modulecmd.tcl`; the file itself where becalm is not there, or has defined no `module`. None
+    /// if there is nothing to replace. [`hook`](Shell::hook) is to come after it.
     pub fn start(self, text: &str, file: &str, becalm: &str) -> Option<String> {
         let text = self.with_becalm(text, becalm, self.hooked_option())?;
         let text = text.trim_end();
         let (becalm, file) = (self.quoted(becalm), self.quoted(file));
         Some(match self {
-            Shell::Bash | Shell::Zsh => {
-                format!("if [ -x {becalm} ]; then\n{text}\nelse\n. {file}\nfi\n")
+            Shell::Bash | Shell::Zsh => format!(
+                "if [ -x {becalm} ]; then\n{text}\nfi\ntypeset -f module >/dev/null || . {file}\n"
+            ),
+            Shell::Fish => {
+                format!("if test -x {becalm}\n{text}\nend\nfunctions -q module; or source {file}\n")
             }
-            Shell::Fish => format!("if test -x {becalm}\n{text}\nelse\nsource {file}\nend\n"),
-            Shell::Csh => format!("if ( -x {becalm} ) then\n{text}\nelse\nsource {file}\nendif\n"),
+            Shell::Csh => format!(
+                "if ( -x {becalm} ) then\n{text}\nendif\n\
+                 set _becalm=\"`alias module`\"\n\
+                 if ( \"$_becalm:q\" == \"\" ) source {file}\nunset _becalm\n"
+            ),
         })
     }
 

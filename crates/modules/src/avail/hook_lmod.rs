@@ -22,8 +22,8 @@ const LMOD_BASH: &str = r#"if [ -n "${LMOD_CMD-}" ]; then
   _becalm_ml() {
     if [ -x BECALM ]; then BECALM modules answer --tool "$LMOD_DIR/ml_cmd" -- "$@"; else "$LMOD_DIR/ml_cmd" "$@"; fi
   }
-  for _becalm_name in module ml $(compgen -A function _module_); do
-    _becalm_old=$(declare -f "$_becalm_name")
+  for _becalm_name in module ml $(compgen -A function _module_ || :); do
+    _becalm_old=$(declare -f "$_becalm_name" || :)
     _becalm_new=${_becalm_old//'$LMOD_CMD shell'/_becalm_lmod bash}
     _becalm_new=${_becalm_new//'$LMOD_CMD'/_becalm_lmod}
     _becalm_new=${_becalm_new//"$LMOD_CMD"/_becalm_lmod}
@@ -36,7 +36,7 @@ const LMOD_BASH: &str = r#"if [ -n "${LMOD_CMD-}" ]; then
 fi
 "#;
 
-const LMOD_ZSH: &str = r#"if [[ -n "${LMOD_CMD-}" ]]; then
+const LMOD_ZSH: &str = r#"if [[ -n "${LMOD_CMD-}" && ! -o KSH_ARRAYS ]]; then
   _becalm_lmod() {
     if [ -x BECALM ]; then BECALM modules answer --tool "$LMOD_CMD" "$@"; else "$LMOD_CMD" "$@"; fi
   }

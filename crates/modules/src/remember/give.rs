@@ -9,7 +9,7 @@ use launch::Ended;
 use watch::dependencies::WrittenTo;
 
 /// Writes an answer; none where the first part cannot be written. A pager is started by its words, and
-/// waited for where what comes next goes elsewhere.
+/// waited for where the tool waited for it.
 pub(super) fn give(
     output: &[(WrittenTo, Vec<u8>)],
     pager: &[Vec<u8>],
@@ -33,10 +33,11 @@ pub(super) fn give(
                     None => None,
                 }
             }
-            to => {
+            WrittenTo::PagerEnded => {
                 finish(&mut paging);
-                written(*to, text)
+                Some(())
             }
+            to => written(*to, text),
         };
         match done {
             Some(()) => given = true,
@@ -68,7 +69,7 @@ fn written(to: WrittenTo, text: &[u8]) -> Option<()> {
     while !rest.is_empty() {
         let written = match to {
             WrittenTo::Stdout => rustix::io::write(rustix::stdio::stdout(), rest),
-            WrittenTo::Stderr | WrittenTo::Pager => {
+            WrittenTo::Stderr | WrittenTo::Pager | WrittenTo::PagerEnded => {
                 rustix::io::write(rustix::stdio::stderr(), rest)
             }
         };

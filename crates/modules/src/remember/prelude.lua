@@ -9,7 +9,8 @@ if _VERSION == "Lua 5.1" then return end -- its arg names no script yet
 local tcl_prelude = ...
 local _G, arg, io, os, debug, package = _G, arg, io, os, debug, package
 local open, popen, getenv, time, setlocale = io.open, io.popen, os.getenv, os.time, os.setlocale
-local pcall, error, type, rawset, next = pcall, error, type, rawset, next
+local pcall, error, type, rawset, pairs = pcall, error, type, rawset, pairs
+local ipairs, tostring, table = ipairs, tostring, table
 local pack, unpack = table.pack, table.unpack
 local getinfo, getlocal, getupvalue = debug.getinfo, debug.getlocal, debug.getupvalue
 
@@ -83,14 +84,14 @@ end
 
 local set_variable
 
--- Variables that a program would see with another value than Lmod has come with; but for Lmod's own,
--- which no pager reads.
+-- Variables that a program would see with another value than Lmod has come with: that value, or false.
 local changed, came_with = {}, {}
 local function changes(name, value)
-   if type(name) ~= "string" or name:find("^_ModuleTable") or name:find("^_*LMOD_")
-      or name:find("^ModuleTool") or name == "MODULEPATH" then return end
+   if type(name) ~= "string" then return end
    if came_with[name] == nil then came_with[name] = getenv(name) or false end
-   changed[name] = (value or false) ~= came_with[name] or nil
+   value = value ~= nil and tostring(value)
+   if value == came_with[name] then value = nil end
+   changed[name] = value
 end
 
 local function posix_setenv(original)
@@ -323,17 +324,31 @@ local WIDTHS = {
    ["tput cols 2> /dev/null"] = function() return look_for("tput") and look_for_terminfo() end,
 }
 
--- What Lmod has shown to the user, by `sh`, which lets a program be found by its path.
-local function is_pager(command, mode)
-   return mode == "w" and type(command) == "string" and not next(changed)
-      and command:find("^LESS=[%w.,:+-]* /[%w/._+-]+ 1>&2$")
+-- How a pager that Lmod starts is started once more, if it is one that can be: by env with the
+-- variables that Lmod has set, and by sh. A path is not longer than 4096 bytes.
+local function pager_words(command, mode)
+   if mode ~= "w" or type(command) ~= "string"
+      or not command:find("^LESS=[%w.,:+-]* /[%w/._+-]+ 1>&2$") then return end
+   local set, unset = {}, {}
+   for name, value in pairs(changed) do
+      if value then table.insert(set, name .. "=" .. value)
+      else table.insert(unset, "-u\0" .. name) end
+   end
+   table.sort(set)
+   table.sort(unset)
+   local words = { "/usr/bin/env" }
+   for _, list in ipairs({ unset, set, { "/bin/sh", "-c", command } }) do
+      for _, word in ipairs(list) do table.insert(words, word) end
+   end
+   words = escaped(table.concat(words, "\0"))
+   return #words < 4000 and look("/usr/bin/env") and look("/bin/sh")
+      and look(command:match(" (/[^ ]+)")) and words
 end
 
 io.popen = function(...)
    local command, mode = ...
-   if is_pager(command, mode) and look("/bin/sh") and look(command:match(" (/[^ ]+)")) then
-      open("/proc/becalm/pager/%2Fbin%2Fsh%00%2Dc%00" .. escaped(command))
-   end
+   local pager = pager_words(command, mode)
+   if pager then open("/proc/becalm/pager/" .. pager) end
    local dependencies = mode == nil and WIDTHS[command]
    if dependencies and is_silent_shell() and dependencies() then
       note("terminal")

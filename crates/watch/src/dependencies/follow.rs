@@ -46,7 +46,7 @@ pub(super) struct FollowedCommand<'a> {
     /// Whether it may ask what its user is called: that goes with the user's number, which is known.
     pub(super) asks_for_user: bool,
     /// Whether it has started a pager.
-    pages: bool,
+    pub(super) pages: bool,
     /// Whether it has changed its environment.
     environment_changed: bool,
     /// When the command began, in seconds since 1970.

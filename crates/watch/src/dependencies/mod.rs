@@ -37,6 +37,8 @@ pub enum WrittenTo {
     Stderr,
     /// A pipe to a program that shows it to the user.
     Pager,
+    /// Nowhere: that program has ended, and was waited for.
+    PagerEnded,
 }
 
 /// Why a command was let go of.

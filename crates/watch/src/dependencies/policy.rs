@@ -30,6 +30,8 @@ pub(super) enum PendingQuestion {
     GoTo(CString),
     /// To start a child.
     Child,
+    /// To wait for a child.
+    Wait,
     /// To make a pipe, whose two descriptors are filled in at an address.
     Pipe(u64),
     /// To open the null device.
@@ -172,8 +174,8 @@ impl EnteredCall<'_> {
             "chdir" => self.path(libc::AT_FDCWD, first, Question::GoTo),
             "pipe" | "pipe2" if self.command.is_none() => Ok(Question::Pipe(first)),
             "fork" | "vfork" | "clone" | "clone3" => self.birth(name, first),
-            "wait4" | "waitid" if self.child == NotedChild::Started => Ok(Question::Nothing),
-            "wait4" if self.command.is_none() && third == 0 => Ok(Question::Nothing),
+            "wait4" | "waitid" if self.child == NotedChild::Started => Ok(Question::Wait),
+            "wait4" if self.command.is_none() && third == 0 => Ok(Question::Wait),
             "execve" if self.command.is_some() => {
                 self.path(libc::AT_FDCWD, first, Question::Execute)
             }

@@ -85,6 +85,12 @@ impl FollowedCommand<'_> {
                 self.add(AnswerDependency::RealPath { path, told });
             }
             Question::Child if failed => return Err(disturbed("it could not start a child")),
+            Question::Wait => {
+                let is_first = self.trace.output.iter().all(|(to, _)| *to != WrittenTo::PagerEnded);
+                if self.pages && !failed && value > 0 && is_first {
+                    self.trace.output.push((WrittenTo::PagerEnded, Vec::new()));
+                }
+            }
             Question::Child if self.child == NotedChild::Announced => {
                 self.child = NotedChild::Started;
             }

@@ -26,8 +26,8 @@ const MOST: u64 = 1 << 16;
   eval \"`becalm modules hook csh`\"")]
 pub struct ModulesHookArgs {
     /// The shell
-    #[arg(value_name = "bash|zsh|fish|csh", value_parser = shell)]
-    shell: Shell,
+    #[arg(value_name = "bash|zsh|fish|csh|tcsh", value_parser = NAMES)]
+    shell: String,
 
     /// Start Modules, too, by an answer from memory: as its own file for the start of this shell does,
     /// which is found where packages put it, or given
@@ -43,27 +43,28 @@ pub struct ModulesHookArgs {
     json: bool,
 }
 
-fn shell(name: &str) -> Result<Shell, String> {
-    Shell::named(name).ok_or_else(|| "not a shell with a hook".to_owned())
-}
+/// What the shells are called: tcsh has the hook of csh, and a start of its own.
+const NAMES: [&str; 5] = ["bash", "zsh", "fish", "csh", "tcsh"];
 
 /// Runs the verb.
 pub fn run(args: &ModulesHookArgs) -> Result<u8, Failure> {
     let becalm = std::env::current_exe().context("cannot find becalm's own file")?;
     let becalm = becalm.to_str().context("becalm's own path is no text")?;
+    let shell = Shell::named(&args.shell).context("not a shell with a hook")?;
     // An alias is read again each time that it is used; no quotes hold them through that.
-    if args.shell == Shell::Csh && becalm.contains(['$', '!', '`', '"', '\'', '\\']) {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._+-@%=:,".contains(&byte);
+    if shell == Shell::Csh && !becalm.bytes().all(is_plain) {
         let why = format!("csh cannot call {becalm} in an alias: have becalm in a plainer path");
         return Err(Failure::of_command(anyhow!(why)));
     }
     if !args.definition {
         let start = match &args.init {
-            Some(file) => start(args.shell, file.as_deref(), becalm)?,
+            Some(file) => start(shell, &args.shell, file.as_deref(), becalm)?,
             None => String::new(),
         };
-        let code = start + &args.shell.hook(becalm);
+        let code = start + &shell.hook(becalm);
         match args.json {
-            true => term::print(&term::json(&ModulesHook::of(args.shell.name(), code))?)?,
+            true => term::print(&term::json(&ModulesHook::of(shell.name(), code))?)?,
             false => term::print(&code)?,
         }
         return Ok(0);
@@ -73,8 +74,8 @@ pub fn run(args: &ModulesHookArgs) -> Result<u8, Failure> {
     read.context("cannot read the definition of module")?;
     let definition = definition.trim_end();
     // What is not known stays as it is.
-    let code = match args.shell {
-        Shell::Csh => args.shell.answered(definition, becalm).unwrap_or_default(),
+    let code = match shell {
+        Shell::Csh => shell.answered(definition, becalm).unwrap_or_default(),
         shell => shell
             .answered(definition, becalm)
             .unwrap_or_else(|| definition.replacen("_module_raw", "_becalm_module_answer", 1)),
@@ -94,10 +95,10 @@ const INIT: [&str; 4] = [
 ];
 
 /// What Modules' own file does, by becalm.
-fn start(shell: Shell, file: Option<&Path>, becalm: &str) -> Result<String, Failure> {
+fn start(shell: Shell, name: &str, file: Option<&Path>, becalm: &str) -> Result<String, Failure> {
     let file = match file {
         Some(file) => std::path::absolute(file).map_err(anyhow::Error::from)?,
-        None => init_file(shell).ok_or_else(|| {
+        None => init_file(name).ok_or_else(|| {
             let why = "no file of Modules for the start of a shell in $MODULESHOME/init or where \
                 packages put it; say which: --init=FILE (Lmod's starts no lmod, and stays)";
             Failure::of_command(anyhow!(why))
@@ -106,15 +107,15 @@ fn start(shell: Shell, file: Option<&Path>, becalm: &str) -> Result<String, Fail
     let text = std::fs::read_to_string(&file)
         .with_context(|| format!("cannot read {}", file.display()))
         .map_err(Failure::of_command)?;
-    let name = file.to_str().context("the file's path is no text").map_err(Failure::of_command)?;
-    shell.start(&text, name, becalm).ok_or_else(|| {
-        let why = format!("{name} does not call modulecmd.tcl by tclsh: it is left as it is");
+    let path = file.to_str().context("the file's path is no text").map_err(Failure::of_command)?;
+    shell.start(&text, path, becalm).ok_or_else(|| {
+        let why = format!("{path} does not call modulecmd.tcl by tclsh: it is left as it is");
         Failure::of_command(anyhow!(why))
     })
 }
 
-fn init_file(shell: Shell) -> Option<PathBuf> {
+fn init_file(name: &str) -> Option<PathBuf> {
     let home = std::env::var_os("MODULESHOME").map(|home| PathBuf::from(home).join("init"));
     let places = home.into_iter().chain(INIT.iter().map(PathBuf::from));
-    places.map(|place| place.join(shell.name())).find(|file| file.is_file())
+    places.map(|place| place.join(name)).find(|file| file.is_file())
 }
