@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn three_functions_come_of_one() {
         let code = Shell::Bash.hooked(ANSWER, "/b c").unwrap();
-        let begins = ["_becalm_module_raw() {", "_becalm_module_answer() {", "_module_raw() {"];
+        let begins = ["_becalm_module_raw() {", "_becalm_module_answer() {", "\n_module_raw() {"];
         let at = begins.map(|begin| code.find(begin).unwrap());
         assert!(at[0] < at[1] && at[1] < at[2], "{code}");
         assert!(code.contains("'/b c' modules answer --tool '/m/modulecmd.tcl' bash"), "{code}");
