@@ -358,7 +358,7 @@ fn what_is_remembered_is_listed_and_can_be_forgotten() {
     assert_eq!((refused("gcc"), refused("clock")), (None, Some("it reads the clock".into())));
     let status = scene.becalm(modules, &["status", "--no-run", "--json"]).stdout;
     let status = testkit::answer::parse(status);
-    let share = serde_json::json!({ "asked": 2, "remembered": 1, "refused": 1 });
+    let share = serde_json::json!({ "commands": 2, "remembered": 1, "refused": 1 });
     assert_eq!(status["remembered"], share);
     let said = String::from_utf8(scene.becalm(modules, &["status", "--no-run"]).stdout).unwrap();
     let line = "Of 2 commands that you asked, 1 answered from memory, 1 cannot be repeated";

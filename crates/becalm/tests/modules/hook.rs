@@ -301,7 +301,7 @@ fn a_file_that_does_not_start_modules_is_refused() {
 #[test]
 fn the_profile_of_the_docs_starts_each_shell_as_modules_does() {
     let page = include_str!("../../../../docs/modules-answer.md");
-    let begin = page.find("```sh\n").unwrap() + "```sh\n".len();
+    let begin = page.find("```text\n").unwrap() + "```text\n".len();
     let profile = &page[begin..begin + page[begin..].find("```").unwrap()];
     let modules = &both()[0];
     let scene = Modulepath::new();

@@ -12,7 +12,7 @@ use super::{AnswerOutcome, AnswerStore, ModuleQuestion, RememberedAnswer};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct RememberedShare {
     /// How many there are.
-    pub asked: u64,
+    pub commands: u64,
     /// Those with an answer that was kept.
     pub remembered: u64,
     /// Those that are left to the tool each time: what they do cannot be repeated.
@@ -29,7 +29,8 @@ impl RememberedShare {
                 last.insert(answer.question.clone(), answer);
             }
         }
-        let mut share = RememberedShare { asked: last.len() as u64, ..RememberedShare::default() };
+        let mut share =
+            RememberedShare { commands: last.len() as u64, ..RememberedShare::default() };
         for answer in last.values() {
             match answer.outcome {
                 AnswerOutcome::Answered { .. } => share.remembered += 1,
@@ -37,6 +38,6 @@ impl RememberedShare {
                 AnswerOutcome::Disturbed(_) => {}
             }
         }
-        (share.asked > 0).then_some(share)
+        (share.commands > 0).then_some(share)
     }
 }

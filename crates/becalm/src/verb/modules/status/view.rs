@@ -53,7 +53,7 @@ pub struct ModulesStatus {
 
 /// How much is remembered, as a person says it.
 fn told(share: &RememberedShare) -> String {
-    let asked = counted(share.asked, "command that you asked", "commands that you asked");
+    let asked = counted(share.commands, "command that you asked", "commands that you asked");
     let refused = match share.refused {
         0 => String::new(),
         refused => format!(", {} cannot be repeated", count(refused)),
