@@ -1,11 +1,10 @@
 //! An answer written as the tool wrote it.
 
-use std::ffi::OsStr;
-use std::io::Write;
-use std::os::unix::ffi::OsStrExt;
-use std::process::{Child, Command, Stdio};
+use std::ffi::OsString;
+use std::io::{PipeWriter, Write, pipe};
+use std::os::unix::ffi::OsStringExt;
 
-use launch::Ended;
+use launch::{Command, Ended};
 use watch::dependencies::WrittenTo;
 
 /// Writes an answer; none where the first part cannot be written. A pager is started by its words, and
@@ -24,9 +23,9 @@ pub(super) fn give(
                     paging = start(pager);
                 }
                 match &mut paging {
-                    Some(child) => {
+                    Some(pager) => {
                         // Who has left it has seen enough.
-                        let _ = child.stdin.as_mut().map(|pipe| pipe.write_all(text));
+                        let _ = pager.input.write_all(text);
                         Some(())
                     }
                     None if given => written(WrittenTo::Stderr, text),
@@ -49,18 +48,33 @@ pub(super) fn give(
     Some(ended)
 }
 
-fn start(pager: &[Vec<u8>]) -> Option<Child> {
-    let (program, words) = pager.split_first()?;
-    let stderr = rustix::stdio::stderr().try_clone_to_owned().ok()?;
-    let mut command = Command::new(OsStr::from_bytes(program));
-    command.args(words.iter().map(|word| OsStr::from_bytes(word)));
-    command.stdin(Stdio::piped()).stdout(stderr).spawn().ok()
+/// A pager that is running.
+struct StartedPager {
+    pid: i32,
+    input: PipeWriter,
 }
 
-fn finish(paging: &mut Option<Child>) {
-    if let Some(mut child) = paging.take() {
-        drop(child.stdin.take());
-        let _ = child.wait();
+/// With standard error as its output, as tools have it.
+fn start(words: &[Vec<u8>]) -> Option<StartedPager> {
+    let command = Command { argv: words.iter().cloned().map(OsString::from_vec).collect() };
+    command.file().ok()?;
+    let (output, input) = pipe().ok()?;
+    let become_pager = |output| {
+        let placed = rustix::stdio::dup2_stdin(&output)
+            .and_then(|()| rustix::stdio::dup2_stdout(rustix::stdio::stderr()));
+        if placed.is_ok() {
+            launch::replace(&command, &[]);
+        }
+        127
+    };
+    let (pid, _) = launch::fork_with(output, become_pager).ok()?;
+    Some(StartedPager { pid, input })
+}
+
+fn finish(paging: &mut Option<StartedPager>) {
+    if let Some(StartedPager { pid, input }) = paging.take() {
+        drop(input);
+        let _ = launch::wait_for(pid, 0);
     }
 }
 

@@ -20,7 +20,7 @@ const MOST: u64 = 1 << 16;
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   becalm modules hook bash > /opt/becalm/hook.bash
-  becalm modules hook bash --init > /etc/profile.d/modules.sh
+  becalm modules hook bash --init > /opt/becalm/modules.bash
   becalm modules hook fish | source
   eval \"$(becalm modules hook zsh)\"
   eval \"`becalm modules hook csh`\"")]
