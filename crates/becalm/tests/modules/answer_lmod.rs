@@ -214,10 +214,6 @@ fn what_cannot_be_given_again_is_left_to_lmod_each_time() {
             assert_eq!(status, Some(1), "{module}: {text}");
             assert!(text.contains(why), "{module}: {text}");
         }
-        // For a name that it does not find, Lmod asks itself once more, in another process.
-        let nosuch = ["bash", "load", "nosuch"];
-        assert_eq!(scene.asked(&nosuch), scene.real(&nosuch));
-        assert!(!scene.is_remembered(&nosuch));
         let timer = ["bash", "--timer", "list"];
         assert_eq!(scene.asked(&timer).0, Some(0));
         assert!(!scene.is_remembered(&timer));

@@ -6,6 +6,7 @@ mod answer;
 mod answer_changes;
 mod answer_killed;
 mod answer_lmod;
+mod answer_lmod_children;
 mod answer_lmod_hook;
 mod answer_lmod_terminal;
 mod answer_pager;

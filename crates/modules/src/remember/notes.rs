@@ -8,6 +8,8 @@
 //! | `until/SECONDS` | the answer is another from this moment on, in seconds since 1970 |
 //! | `age/SECONDS` | it was asked of files whether they were changed this long ago or less |
 //! | `child/WORD` | the next child depends on what was noted before, and is not followed |
+//! | `becomes/PATH` | the next child is a shell, which becomes the program at this path |
+//! | `temporary` | the next file that is made is the tool's own, and is removed again |
 //! | `pager/WORDS` | the next child, started by these words with a zero byte between them, shows the user what is written to it, on standard error |
 //! | `changed` | the tool has changed its environment, which a pager would see |
 //! | `terminal` | the size of the terminal at standard input was used |
@@ -20,7 +22,7 @@
 
 use std::collections::BTreeSet;
 
-use watch::dependencies::AnswerDependency;
+use watch::dependencies::{AnswerDependency, unescaped_note};
 
 /// What the notes of a run say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,17 +56,18 @@ impl ToolNotes {
         let number = || std::str::from_utf8(rest?).ok()?.parse::<i64>().ok();
         match (kind, rest) {
             (b"begun", None) => self.begun = true,
-            (b"env", Some(name)) => drop(self.variables.insert(plain(name)?)),
+            (b"env", Some(name)) => drop(self.variables.insert(unescaped_note(name)?)),
             (b"until", Some(_)) => drop(self.until.insert(number()?)),
             (b"age", Some(_)) => drop(self.ages.insert(number()?)),
             (b"terminal", None) => self.terminal = true,
             (b"cwd", None) => self.working_directory = true,
             (b"pager", Some(words)) => {
-                self.pager = plain(words)?.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect()
+                self.pager =
+                    unescaped_note(words)?.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect()
             }
             (b"changed", None)
-            | (b"child", Some(_))
-            | (b"getcwd" | b"user", None)
+            | (b"child" | b"becomes", Some(_))
+            | (b"getcwd" | b"user" | b"temporary", None)
             | (b"user", Some(b"known")) => {}
             _ => return None,
         }
@@ -105,23 +108,6 @@ pub(super) fn refuses(note: &[u8]) -> Option<String> {
         b"position" => "it asks where it is in its input or output".into(),
         word => format!("it asks for {}", String::from_utf8_lossy(word)),
     })
-}
-
-/// A name without its `%XX`.
-fn plain(text: &[u8]) -> Option<Vec<u8>> {
-    let mut name = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let [byte, after @ ..] = rest {
-        rest = after;
-        if *byte != b'%' {
-            name.push(*byte);
-            continue;
-        }
-        let (digits, after) = rest.split_at_checked(2)?;
-        name.push(u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?);
-        rest = after;
-    }
-    Some(name)
 }
 
 #[cfg(test)]

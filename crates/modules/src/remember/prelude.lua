@@ -6,7 +6,7 @@
 
 if _VERSION == "Lua 5.1" then return end -- its arg names no script yet
 
-local tcl_prelude = ...
+local tcl_prelude, is_child = ...
 local _G, arg, io, os, debug, package = _G, arg, io, os, debug, package
 local open, popen, getenv, time, setlocale = io.open, io.popen, os.getenv, os.time, os.setlocale
 local pcall, error, type, rawset, pairs = pcall, error, type, rawset, pairs
@@ -63,6 +63,8 @@ local function reads(name)
    name = name:match("^[^\0]*")
    if #name > 1000 then return unrepeatable("event") end
    if not own[name] then note("env", name) end
+   -- A shell has set it, by where it is.
+   if is_child and (name == "PWD" or name == "OLDPWD") then note("cwd") end
 end
 
 os.getenv = function(...)
@@ -156,10 +158,12 @@ local function ancient(level)
    return true
 end
 
--- It is shown where the work takes so long that Lmod says so or gives up, and by --timer.
+-- It is shown where the work takes so long that Lmod says so or gives up, and by --timer. Of what
+-- is about to be read, a second is not known, and a tenth may pass until then.
 local function is_shown()
    local timer = rawget(_G, "s_cTimer")
-   if timer and (timer.state == "activeMsg" or timer.state == "done" or timer.timeout > 0) then
+   if timer and (timer.state == "activeMsg" or timer.state == "done"
+      or timer.timeout > 0 and time() - timer.start > timer.timeout - 1.1) then
       return true
    end
    local options = rawget(_G, "optionTbl") or rawget(_G, "masterTbl")
@@ -167,6 +171,9 @@ local function is_shown()
 end
 
 local PURPOSES = {
+   -- Of computeHashSum: the name that a file has for a moment.
+   ["local tmpfn = os.tmpname()"] = elapsed,
+   ["local fn = os.tmpname()"] = elapsed,
    ["local x1, x2 = gettimeofday()"] = elapsed, -- how many values it returns
    ["local t1 = epoch()"] = elapsed,
    ["local t2 = epoch()"] = elapsed,
@@ -202,6 +209,17 @@ end
 
 local function reads_clock()
    if not is_known_purpose() then unrepeatable("clock") end
+end
+
+local function names_file()
+   if is_known_purpose() then note("temporary") else unrepeatable("random") end
+end
+
+local tmpname = os.tmpname
+os.tmpname = function()
+   names_file()
+   local name, problem = tmpname()
+   return name, problem
 end
 
 os.time = function(...)
@@ -345,6 +363,39 @@ local function pager_words(command, mode)
       and look(command:match(" (/[^ ]+)")) and words
 end
 
+------------------------------------------------------------------------------------------------
+-- Other programs of Lmod's, in Lua: this prelude speaks for them, too. What sums up a file is known.
+
+-- The words of a command that mean to any shell what they say: plain ones, and quoted ones.
+local function are_plain(words)
+   words = words:gsub("'[^'\n]*'", "x"):gsub(" 2> /dev/null$", "")
+   return words:find("^[%w/._+=:@,% -]*$")
+end
+
+local function is_same_file(one, other)
+   local stat = package.loaded.posix and package.loaded.posix.stat
+   local first, second = stat and stat(one), stat and stat(other)
+   return first and second and first.dev == second.dev and first.ino == second.ino
+end
+
+-- Under which words a shell becomes the program itself, followed.
+local function followed_words(command)
+   local program, script, words = command:match("^(/[%w/._+-]+) (/[%w/._+-]+)(.*)$")
+   if not program or not are_plain(words) then return end
+   if words == "" and script:find("^/tmp/lua_%w+$") then
+      open("/proc/becalm/becomes/" .. escaped(program))
+      return "exec " .. command
+   end
+   local directory = rawget(_G, "cmdDir") and _G.cmdDir()
+   local own_file = getinfo(1, "S").source:match("^@(/proc/%d+/fd/%d+)$")
+   if not own_file or type(directory) ~= "string"
+      or script:match("^(.*/)[^/]*$") ~= (directory:gsub("([^/])$", "%1/"))
+      or not is_same_file(program, arg[first + 2]) then return end
+   open("/proc/becalm/becomes/" .. escaped(program)) -- of each, so not only the first
+   local code = ('loadfile("%s")("%s","child")'):format(own_file, tcl_prelude)
+   return ("exec %s -e '%s' %s%s"):format(program, code, script, words)
+end
+
 io.popen = function(...)
    local command, mode = ...
    local pager = pager_words(command, mode)
@@ -354,7 +405,10 @@ io.popen = function(...)
       note("terminal")
       open("/proc/becalm/child/" .. command:match("^%l+")) -- of each, so not only the first
    end
-   local file, problem, number = forward("popen", popen, ...)
+   local words = mode == nil and type(command) == "string" and followed_words(command)
+   local file, problem, number
+   if words then file, problem, number = popen(words)
+   else file, problem, number = forward("popen", popen, ...) end
    if file then return file end
    return file, problem, number
 end

@@ -4,9 +4,9 @@
 use watch::dependencies::StartedProgram;
 
 /// Whether a program, by its own path, is followed: man-db's, which Modules asks at a shell's
-/// start where man looks for pages.
+/// start where man looks for pages, and coreutils', by which Lmod sums up what a modulefile does.
 pub(super) fn follows(program: &[u8]) -> bool {
-    matches!(program, b"/usr/bin/manpath" | b"/bin/manpath")
+    matches!(program, b"/usr/bin/manpath" | b"/bin/manpath" | b"/usr/bin/sha1sum" | b"/bin/sha1sum")
 }
 
 /// What manpath(1) of man-db 2.7 to 2.13 and what it is linked with ask of the environment, but for
@@ -32,8 +32,21 @@ const MANPATH: &[&str] = &[
     "TMPDIR",
 ];
 
+/// What sha1sum(1) of coreutils and libcrypto, which it may be linked with, ask for (getopt of gnulib;
+/// crypto/cpuid.c).
+const SHA1SUM: &[&str] = &["POSIXLY_CORRECT", "OPENSSL_ia32cap"];
+
+/// What decides how dash and bash, called as sh, become a program by plain words: bash's options may
+/// have it say that, or not do it.
+const SHELL: &[&str] = &["SHELLOPTS", "BASHOPTS", "POSIXLY_CORRECT", "PS4", "BASH_XTRACEFD"];
+
 /// The variables that decide what a program says; none where all may.
 pub(super) fn variables(program: &StartedProgram) -> Option<&'static [&'static str]> {
+    match program.path.rsplit(|byte| *byte == b'/').next()? {
+        b"dash" | b"bash" => return Some(SHELL),
+        b"sha1sum" => return Some(SHA1SUM),
+        _ => {}
+    }
     // Another program of that name is another program.
     let is_man_db = |path: &std::ffi::CString| {
         let name = path.to_bytes().rsplit(|byte| *byte == b'/').next().unwrap_or_default();

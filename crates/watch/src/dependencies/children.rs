@@ -22,8 +22,8 @@ impl FollowedCommand<'_> {
             }
             return Ok(());
         }
-        let followed =
-            FollowedProcess { pid: child, pending: None, child: Some(ChildProcess::default()) };
+        let is_child = ChildProcess { becomes: self.announced.take(), ..ChildProcess::default() };
+        let followed = FollowedProcess { pid: child, pending: None, child: Some(is_child) };
         self.processes.insert(child, followed);
         match stopped.map(|thread| thread.resume(Resume::ToCall, 0)) {
             Some(Err(_)) => Err(disturbed("a process that it started is gone")),
@@ -39,7 +39,8 @@ impl FollowedCommand<'_> {
     /// What a child has done is part of what the command has done.
     pub(super) fn child_ended(&mut self, process: &mut FollowedProcess) {
         let child = process.child.take().unwrap_or_default();
-        self.trace.programs.extend(child.program);
+        // What the interpreter asks for, its prelude has said.
+        self.trace.programs.extend(child.program.filter(|_| !child.is_tool));
     }
 
     /// Whether a child may become a program: one with other rights would not get them.
@@ -54,6 +55,7 @@ impl FollowedCommand<'_> {
     pub(super) fn executed(&mut self, process: &mut FollowedProcess) -> Result<(), LeftBecause> {
         let link = CString::new(format!("/proc/{}/exe", process.pid)).unwrap_or_default();
         let Some(child) = &mut process.child else {
+            self.interpreter = StatAttributes::of(&link, true).ok();
             let path = self.program.program.as_os_str().as_encoded_bytes();
             return self.content(CString::new(path).unwrap_or_default(), &link);
         };
@@ -62,11 +64,26 @@ impl FollowedCommand<'_> {
             _ => return Err(disturbed("a child became a program")),
         };
         let path = crate::files::proc_link(process.pid, "exe").unwrap_or_default();
-        let is_itself = StatAttributes::of(&asked, true) == StatAttributes::of(&link, true);
-        if !is_itself || !(self.program.follows)(&path) {
+        let file = StatAttributes::of(&link, true);
+        let is_itself = StatAttributes::of(&asked, true) == file;
+        let is_announced = child.becomes.as_ref() == Some(&asked);
+        let is_shell = child.becomes.is_some() && child.program.is_none() && is_shell(&path);
+        let is_tool = is_announced && self.interpreter.is_some() && self.interpreter == file.ok();
+        if !is_itself || !(is_shell || is_tool || (self.program.follows)(&path)) {
             return Err(unrepeatable(&format!("it starts {}", recording::shown(&path))));
         }
-        child.program = Some(StartedProgram { path, opened: Vec::new() });
+        let before = child.program.replace(StartedProgram { path, opened: Vec::new() });
+        self.trace.programs.extend(before);
+        if !is_shell {
+            child.becomes = None;
+        }
+        child.is_tool = is_tool;
         self.content(asked, &link)
     }
+}
+
+/// Whether a program runs plain words as sh(1) does, and says nothing of its own before.
+fn is_shell(path: &[u8]) -> bool {
+    let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    matches!(name, b"dash" | b"bash")
 }

@@ -1,13 +1,16 @@
 //! A process followed call by call.
 
 use std::collections::{HashMap, HashSet};
+use std::ffi::CString;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use launch::Ended;
 
+use super::notes::unescaped_note;
 use super::policy::{EnteredCall, NotedChild, PendingQuestion, unrepeatable};
 use super::process::{FollowedProcess, InnerPipes};
-use super::{AnswerDependency, DependencyTrace, FollowedProgram, LeftBecause};
+use super::temporary::TemporaryFiles;
+use super::{AnswerDependency, DependencyTrace, FollowedProgram, LeftBecause, StatAttributes};
 use crate::bind::CpuBinder;
 use crate::ptrace::{CallSource, PtraceStop, Resume, StopChange, StoppedThread, Waited, wait};
 use crate::reader::{CallReader, StoppedCall};
@@ -19,6 +22,8 @@ const DEPENDENCIES_MOST: usize = 100_000;
 
 /// How a note begins that says what the next child depends on: the notes before it.
 const CHILD: &[u8] = b"child/";
+/// One that says that the next child is a shell, which becomes the program at this path.
+const BECOMES: &[u8] = b"becomes/";
 /// And one that says that the next child shows what is written to it, and how it is started.
 const PAGER: &[u8] = b"pager/";
 
@@ -37,6 +42,11 @@ pub(super) struct FollowedCommand<'a> {
     pub(super) trace: DependencyTrace,
     pub(super) written: usize,
     pub(super) child: NotedChild,
+    /// What the next child becomes, as a note has said.
+    pub(super) announced: Option<CString>,
+    /// The command's interpreter.
+    pub(super) interpreter: Option<StatAttributes>,
+    pub(super) temporary: TemporaryFiles,
     /// Most of what a stop costs is waking the other side on another processor.
     binder: CpuBinder,
     /// The working directory that it began in, once it has gone to another.
@@ -79,6 +89,9 @@ impl<'a> FollowedCommand<'a> {
             trace,
             written: 0,
             child: NotedChild::None,
+            announced: None,
+            interpreter: None,
+            temporary: TemporaryFiles::default(),
             binder: CpuBinder::new(true),
             home: None,
             directory_is_free: false,
@@ -186,6 +199,9 @@ impl<'a> FollowedCommand<'a> {
             PtraceStop::Exit if self.is_parent() => {
                 Err((unrepeatable("what it has started runs on"), 0))
             }
+            PtraceStop::Exit if self.temporary.is_left() => {
+                Err((unrepeatable("it leaves a file that it has made"), 0))
+            }
             PtraceStop::Exit => {
                 let status = thread.event_message().unwrap_or(0) as i32;
                 self.trace.end = Ok(Ended::from_wait(status));
@@ -218,6 +234,8 @@ impl<'a> FollowedCommand<'a> {
         let question = EnteredCall {
             tid: process.pid,
             command: process.child.is_some().then_some(self.pid),
+            role: process.role(),
+            temporary: &mut self.temporary,
             pipes: &self.pipes,
             entry: &entry,
             preludes: self.program.preludes,
@@ -250,7 +268,12 @@ impl<'a> FollowedCommand<'a> {
                 b"user" => self.asks_for_user = true,
                 b"begun" | b"user/known" => self.asks_for_user = false,
                 b"changed" => self.environment_changed = true,
+                b"temporary" => self.temporary.expect(),
                 note if note.starts_with(CHILD) => self.child = NotedChild::Announced,
+                note if note.starts_with(BECOMES) => {
+                    self.announced = unescaped_note(&note[BECOMES.len()..])
+                        .and_then(|path| CString::new(path).ok());
+                }
                 // A pager may do as the environment says, and is started with becalm's again.
                 note if note.starts_with(PAGER) && (self.pages || self.environment_changed) => {
                     return Err(unrepeatable("it starts a pager in another environment"));
@@ -264,7 +287,7 @@ impl<'a> FollowedCommand<'a> {
         }
         match &question {
             PendingQuestion::Execute(path) => self.may_execute(path)?,
-            PendingQuestion::GoTo(_) | PendingQuestion::Note(_) if process.child.is_some() => {
+            PendingQuestion::GoTo(_) if process.child.is_some() => {
                 return Err(unrepeatable("what it starts goes elsewhere"));
             }
             PendingQuestion::Child => self.binder.stop(),

@@ -13,15 +13,18 @@ mod contents;
 mod filled;
 mod fold;
 mod follow;
+mod notes;
 mod policy;
 mod process;
 mod returned;
 mod settled;
 mod start;
+mod temporary;
 
 pub use asked::{AnswerDependency, descriptor_kind};
 pub use attributes::StatAttributes;
 pub use fold::folded;
+pub use notes::unescaped_note;
 pub use process::StartedProgram;
 pub use settled::has_times_of_an_image;
 pub use start::{FollowRefused, FollowedProgram, executes_as_itself, follow_this_process};

@@ -4,7 +4,8 @@ use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use super::process::{self, DescriptorEnd, InnerPipes};
+use super::process::{self, DescriptorEnd, InnerPipes, ProcessRole};
+use super::temporary::TemporaryFiles;
 use super::{LeftBecause, WrittenTo};
 use crate::decode::CallEntry;
 use crate::{TOLD, arch, memory};
@@ -36,6 +37,10 @@ pub(super) enum PendingQuestion {
     Pipe(u64),
     /// To open the null device.
     OpenNull,
+    /// To make a file of the command's own.
+    MakeTemporary(CString),
+    /// To remove one.
+    RemoveTemporary(CString),
     /// To become another program, in a child.
     Execute(CString),
     /// Something of a terminal.
@@ -81,6 +86,8 @@ pub(super) struct EnteredCall<'a> {
     pub tid: i32,
     /// The command itself, where this is a child of it.
     pub command: Option<i32>,
+    pub role: ProcessRole,
+    pub temporary: &'a mut TemporaryFiles,
     /// Pipes between the two.
     pub pipes: &'a InnerPipes,
     pub entry: &'a CallEntry,
@@ -108,6 +115,10 @@ impl EnteredCall<'_> {
         }
         let [first, second, third, fourth, ..] = self.entry.args;
         let fd = first as i32;
+        if self.role == ProcessRole::Shell && self.is_shells_own(name, first, second)? {
+            return Ok(Question::Nothing);
+        }
+        let is_tool = self.role == ProcessRole::Tool;
         match name {
             "brk" | "munmap" | "mprotect" | "mremap" | "madvise" | "futex" | "rt_sigaction"
             | "rt_sigprocmask" | "rt_sigreturn" | "sigaltstack" | "set_tid_address"
@@ -148,7 +159,7 @@ impl EnteredCall<'_> {
             "sendto" | "sendmsg" | "recvfrom" | "recvmsg" | "poll" | "ppoll" | "write"
             | "getsockopt" | "setsockopt" | "getpeername"
                 if self.asks_for_user
-                    && self.command.is_none()
+                    && is_tool
                     && (fd > 2 || matches!(name, "poll" | "ppoll")) =>
             {
                 Ok(Question::Nothing)
@@ -172,10 +183,12 @@ impl EnteredCall<'_> {
             "readlink" => self.link(libc::AT_FDCWD, first, second, third),
             "readlinkat" => self.link(fd, second, third, fourth),
             "chdir" => self.path(libc::AT_FDCWD, first, Question::GoTo),
-            "pipe" | "pipe2" if self.command.is_none() => Ok(Question::Pipe(first)),
+            "pipe" | "pipe2" if is_tool => Ok(Question::Pipe(first)),
             "fork" | "vfork" | "clone" | "clone3" => self.birth(name, first),
             "wait4" | "waitid" if self.child == NotedChild::Started => Ok(Question::Wait),
-            "wait4" if self.command.is_none() && third == 0 => Ok(Question::Wait),
+            "wait4" if is_tool && third == 0 => Ok(Question::Wait),
+            "unlinkat" if third == 0 => self.path(fd, second, Question::RemoveTemporary),
+            "unlink" => self.path(libc::AT_FDCWD, first, Question::RemoveTemporary),
             "execve" if self.command.is_some() => {
                 self.path(libc::AT_FDCWD, first, Question::Execute)
             }
@@ -187,7 +200,7 @@ impl EnteredCall<'_> {
     /// A process, not a thread; of the command itself, as its children are known by it.
     fn birth(&self, name: &str, flags: u64) -> Result<Question, LeftBecause> {
         let refused = Err(unrepeatable("it starts another process or thread"));
-        if self.command.is_some() {
+        if self.role != ProcessRole::Tool {
             return refused;
         }
         let flags = match name {
@@ -279,6 +292,9 @@ impl EnteredCall<'_> {
             DescriptorEnd::Inside => return Ok(Question::Nothing),
             DescriptorEnd::Opened if self.is_inner_pipe(fd) && self.pages => WrittenTo::Pager,
             DescriptorEnd::Opened if self.is_inner_pipe(fd) => return Ok(Question::Nothing),
+            DescriptorEnd::Opened if self.temporary.is_open(self.tid, fd) => {
+                return Ok(Question::Nothing);
+            }
             _ => return Err(unrepeatable("it writes to a file")),
         };
         Ok(Question::Write { to, parts })
@@ -300,7 +316,30 @@ impl EnteredCall<'_> {
         Ok(bytes.chunks_exact(16).map(|part| (number(&part[..8]), number(&part[8..]))).collect())
     }
 
+    /// Whether a shell that is about to become a program asks for its own sake: what number it has,
+    /// how its directory is called, whether it could control a terminal.
+    fn is_shells_own(&self, name: &str, first: u64, second: u64) -> Result<bool, LeftBecause> {
+        Ok(match name {
+            "getpid" | "getppid" | "getpgrp" | "getcwd" | "stat" | "newfstatat" | "statx"
+            | "access" | "faccessat" | "faccessat2" => true,
+            "ioctl" => matches!(second & 0xffff_ffff, libc::TCGETS | libc::TIOCGPGRP),
+            // It keeps what it redirects.
+            "fcntl" => matches!(second as i32, libc::F_DUPFD | libc::F_DUPFD_CLOEXEC),
+            "open" => self.text(first)? == b"/dev/tty",
+            "openat" => self.text(second)? == b"/dev/tty",
+            _ => false,
+        })
+    }
+
     fn open(&mut self, at: i32, path: u64, flags: u64) -> Result<Question, LeftBecause> {
+        if self.temporary.is_made_by(flags) {
+            return self.path(at, path, Question::MakeTemporary);
+        }
+        if self.temporary.is_left()
+            && CString::new(self.text(path)?).is_ok_and(|path| self.temporary.is_one(&path))
+        {
+            return Ok(Question::Nothing);
+        }
         if flags & !READING & !WRITING == 0 && self.text(path)? == b"/dev/null" {
             return Ok(Question::OpenNull);
         }
@@ -368,7 +407,10 @@ impl EnteredCall<'_> {
     ) -> Result<Question, LeftBecause> {
         let raw = self.text(address)?;
         if let Some(note) = raw.strip_prefix(TOLD.as_bytes()) {
-            return Ok(Question::Note(note.to_vec()));
+            return match self.role {
+                ProcessRole::Tool => Ok(Question::Note(note.to_vec())),
+                _ => Err(unrepeatable("what it starts leaves notes")),
+            };
         }
         let is_prelude = self
             .preludes
@@ -395,7 +437,14 @@ impl EnteredCall<'_> {
             Some(_) => return Err(unrepeatable("it asks for paths below an open directory")),
         };
         // A string that was read up to its zero byte has none.
-        Ok(question(CString::new(full).unwrap_or_default()))
+        let path = CString::new(full).unwrap_or_default();
+        let is_temporary = self.temporary.is_one(&path);
+        match question(path) {
+            Question::RemoveTemporary(_) if !is_temporary => Err(unrepeatable("it removes a file")),
+            question @ (Question::MakeTemporary(_) | Question::RemoveTemporary(_)) => Ok(question),
+            _ if is_temporary => Err(unrepeatable("it looks at a file that it has made")),
+            question => Ok(question),
+        }
     }
 
     /// Whether a path is becalm's own, or a directory above, which an interpreter may look at first.

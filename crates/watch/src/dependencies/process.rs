@@ -30,6 +30,33 @@ pub(super) struct FollowedProcess {
 pub(super) struct ChildProcess {
     /// None as long as it is what started it.
     pub program: Option<StartedProgram>,
+    /// Of a shell that is to become a program by plain words: that program's path.
+    pub becomes: Option<CString>,
+    /// Whether it is the command's own interpreter, which a prelude speaks for.
+    pub is_tool: bool,
+}
+
+/// What a process is, and so what it may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ProcessRole {
+    /// The command, or its interpreter once more.
+    Tool,
+    /// A shell that is about to become a program: what it asks for itself decides nothing.
+    Shell,
+    /// A program that is known, or is not one yet.
+    Program,
+}
+
+impl FollowedProcess {
+    /// What it is now.
+    pub fn role(&self) -> ProcessRole {
+        match &self.child {
+            None => ProcessRole::Tool,
+            Some(child) if child.is_tool => ProcessRole::Tool,
+            Some(ChildProcess { program: Some(_), becomes: Some(_), .. }) => ProcessRole::Shell,
+            Some(_) => ProcessRole::Program,
+        }
+    }
 }
 
 /// Where a descriptor leads to.

@@ -103,6 +103,15 @@ impl FollowedCommand<'_> {
                 let pipe = descriptor(pid, fd).map(|pipe| (pipe.device, pipe.inode));
                 self.pipes.extend(pipe);
             }
+            Question::MakeTemporary(_) | Question::RemoveTemporary(_) if failed => {
+                return Err(unrepeatable("it could not make a file of its own, or remove it"));
+            }
+            Question::MakeTemporary(path) => {
+                if !self.temporary.add(path, pid, value as i32) {
+                    return Err(disturbed("a file that it has made could not be looked at"));
+                }
+            }
+            Question::RemoveTemporary(path) => self.temporary.remove(&path),
             Question::OpenNull if failed => {
                 return Err(unrepeatable("/dev/null cannot be opened"));
             }
