@@ -23,8 +23,12 @@ fn large() -> Modulepath {
 
 /// How many calls of becalm name something in the tree.
 fn looks(asking: &Asking<'_>) -> usize {
+    looks_for(asking, WHATIS)
+}
+
+fn looks_for(asking: &Asking<'_>, words: &[&str]) -> usize {
     let log = asking.scene.at("looks");
-    let inner = asking.becalm(WHATIS);
+    let inner = asking.becalm(words);
     let mut strace = asking.scene.command("strace", asking.modules);
     strace.args(["-f", "-qq", "-e", "trace=%file", "-o"]).arg(&log).arg("--");
     strace.arg(inner.get_program()).args(inner.get_args());
@@ -59,6 +63,42 @@ fn what_an_index_says_is_not_looked_at_one_by_one() {
         asking.is_remembered(WHATIS);
         watcher.kill().unwrap();
         watcher.wait().unwrap();
+    }
+}
+
+/// Few of the tree's modules.
+const LOAD: &[&str] = &["load", "name001", "name002", "name003", "name004", "name005"];
+
+#[test]
+fn where_the_tree_is_watched_an_answer_of_few_modules_does_not_look_at_them() {
+    for modules in &all() {
+        let scene = large();
+        scene.index(modules);
+        let mut watcher = scene.command(crate::BECALM, modules);
+        watcher.args(["modules", "watch"]).env("XDG_STATE_HOME", scene.at("state"));
+        let mut watcher = watcher.spawn().unwrap();
+        settle();
+        let asking = Asking::new(&scene, modules);
+        asking.agree(LOAD);
+        asking.is_remembered(LOAD);
+        testkit::live::wait_until("it is not looked at", || looks_for(&asking, LOAD) < 5);
+        // A version of another name is no reason to ask anew, although the watcher's index is another.
+        scene.file("name200/3", "#%Module\n");
+        assert!(looks_for(&asking, LOAD) >= 10);
+        asking.is_remembered(LOAD);
+        scene.file("name003/2", "#%Module\nsetenv THREE changed\n");
+        asking.agree(LOAD);
+        settle();
+        asking.agree(LOAD);
+        asking.is_remembered(LOAD);
+        // Nor is it that nobody watches any more.
+        watcher.kill().unwrap();
+        watcher.wait().unwrap();
+        assert!(looks_for(&asking, LOAD) >= 10);
+        asking.is_remembered(LOAD);
+        asking.agree(LOAD);
+        scene.file("name004/2", "#%Module\nsetenv FOUR changed\n");
+        asking.agree(LOAD);
     }
 }
 

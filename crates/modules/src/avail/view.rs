@@ -12,7 +12,7 @@ use super::found::last;
 use super::pattern::Pattern;
 use crate::index::{FileName, IndexNames, IndexStore, RcFile, StoreError, TrustedIndex};
 use crate::tree::{Cookie, TreeEntryKind, WalkLimits, walk};
-use crate::watched::is_watched_as;
+use crate::watched::watched_index;
 
 /// Some MB of names, of which every user has to look at each.
 const MOST_LIMITED: usize = 10_000;
@@ -52,7 +52,7 @@ impl<'a> ModulepathView<'a> {
         let is_leased = held.age.as_secs() < u64::from(names.lease);
         let walked = |top: &str| patterns.iter().any(|pattern| pattern.walks_into(top));
         let is_current = is_leased && names.cache_is_as_seen()
-            || is_watched_as(root, held.seen)
+            || watched_index(root) == Some(held.seen)
             || names.is_fresh(walked, config.checks_cookies);
         if !is_current {
             return Err(Unable::Stale(root.to_owned()));

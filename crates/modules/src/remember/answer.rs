@@ -72,7 +72,7 @@ impl RememberedAnswer {
         let mut trees = Vec::new();
         let mut outcome = outcome;
         if matches!(outcome, AnswerOutcome::Answered { .. }) {
-            trees = take_indexed(&mut dependencies);
+            trees = take_indexed(&mut dependencies, began);
             dependencies = folded(dependencies, began);
             if dependencies.len() > DEPENDENCIES_MOST {
                 outcome = AnswerOutcome::Unrepeatable("it depends on too much".to_owned());
@@ -99,7 +99,7 @@ impl RememberedAnswer {
     ) -> Option<&AnswerDependency> {
         let mut dependencies = self.dependencies.iter();
         let changed = dependencies.find(|dependency| counts(dependency) && !dependency.holds());
-        changed.or_else(|| Some(&self.trees.iter().find(|tree| !tree.holds())?.top))
+        changed.or_else(|| self.trees.iter().find_map(IndexedTree::changed))
     }
 
     /// How long ago it was answered.

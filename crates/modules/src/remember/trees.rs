@@ -11,65 +11,114 @@ use std::path::{Path, PathBuf};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use watch::dependencies::{AnswerDependency, StatAttributes};
+use watch::dependencies::{AnswerDependency, StatAttributes, folded};
 
 use crate::index::{IndexNames, IndexStore, PathState, TrustedIndex};
 use crate::site::{Environment, modulepath};
-use crate::watched::is_watched_as;
+use crate::watched::watched_index;
 
 /// Fewer dependencies are looked at one by one: a change elsewhere in the tree does not concern them.
 const LEAST: usize = 500;
+/// From so many on, whoever watches the tree is asked instead: that takes five calls.
+const LEAST_WATCHED: usize = 8;
 
 /// A modulepath that an answer depends on.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct IndexedTree {
     root: PathBuf,
-    /// The modulepath's directory itself, as it was told.
+    /// The modulepath's directory itself, as it was told: a dependency of its own, too.
     pub(super) top: AnswerDependency,
-    /// Of what its index says.
+    /// The index's file.
+    seen: PathState,
+    /// Of what it says.
     digest: [u8; 32],
+    /// What to look at where the tree is not watched, or not as it was: none where that is as much as
+    /// to look at the tree.
+    instead: Vec<AnswerDependency>,
 }
 
 impl IndexedTree {
-    /// Whether all that was told of the tree is so now.
-    pub(super) fn holds(&self) -> bool {
+    /// The first of what was told of the tree that is not so now.
+    pub(super) fn changed(&self) -> Option<&AnswerDependency> {
+        if watched_index(&self.root) == Some(self.seen) {
+            return None;
+        }
+        match self.instead.is_empty() {
+            true => (!self.is_as_indexed()).then_some(&self.top),
+            false => self.instead.iter().find(|dependency| !dependency.holds()),
+        }
+    }
+
+    fn is_as_indexed(&self) -> bool {
         let Ok(held) = IndexStore::of(&Environment::own()).held(&self.root) else { return false };
         held.names(&self.root).is_ok_and(|names| {
             digest(&held) == self.digest
-                && self.top.holds()
-                && (is_watched_as(&self.root, held.seen) || names.is_fresh(|_| true, true))
+                && (watched_index(&self.root) == Some(held.seen) || names.is_fresh(|_| true, true))
         })
     }
 }
 
 /// Takes out of an answer's dependencies what the indexes of `$MODULEPATH` say as well.
-pub(super) fn take_indexed(dependencies: &mut Vec<AnswerDependency>) -> Vec<IndexedTree> {
-    if dependencies.len() < LEAST {
-        return Vec::new();
-    }
+///
+/// The command began at a moment, in seconds since 1970, and has just ended.
+pub(super) fn take_indexed(
+    dependencies: &mut Vec<AnswerDependency>,
+    began: i64,
+) -> Vec<IndexedTree> {
     let environment = Environment::own();
     let store = IndexStore::of(&environment);
     let roots = modulepath(environment.get("MODULEPATH").unwrap_or_default());
     let roots = roots.into_iter().filter(|(_, odd)| odd.is_none()).map(|(root, _)| root);
-    roots.filter_map(|root| take_one(dependencies, &root, &store)).collect()
+    roots.filter_map(|root| take_one(dependencies, &root, &store, began)).collect()
 }
 
 fn take_one(
     dependencies: &mut Vec<AnswerDependency>,
     root: &Path,
     store: &IndexStore,
+    began: i64,
 ) -> Option<IndexedTree> {
+    let is_within = |dependency: &&AnswerDependency| dependency_name(root, dependency).is_some();
+    let least = match dependencies.iter().filter(is_within).count() {
+        LEAST.. => LEAST,
+        LEAST_WATCHED.. if watched_index(root).is_some() => LEAST_WATCHED,
+        _ => return None,
+    };
     let held = store.held(root).ok()?;
     let names = held.names(root).ok()?;
     let told = IndexedNames::of(&names);
-    let is_top = |dependency: &&AnswerDependency| matches!(dependency, AnswerDependency::Content { path, .. } if name_in(root, path) == Some(""));
+    let is_top = |dependency: &&AnswerDependency| {
+        matches!(dependency, AnswerDependency::Content { .. })
+            && dependency_name(root, dependency) == Some("")
+    };
     let top = dependencies.iter().find(is_top)?.clone();
     let is_told = |dependency: &AnswerDependency| told.say(root, dependency);
-    if dependencies.iter().filter(|dependency| is_told(dependency)).count() < LEAST {
+    let (instead, left): (Vec<_>, Vec<_>) =
+        std::mem::take(dependencies).into_iter().partition(is_told);
+    if instead.len() < least {
+        dependencies.extend(left);
+        dependencies.extend(instead);
         return None;
     }
-    dependencies.retain(|dependency| !is_told(dependency));
-    Some(IndexedTree { root: root.to_owned(), top, digest: digest(&held) })
+    *dependencies = left;
+    let instead = if instead.len() < LEAST { folded(instead, began) } else { Vec::new() };
+    Some(IndexedTree {
+        root: root.to_owned(),
+        top,
+        seen: held.seen,
+        digest: digest(&held),
+        instead,
+    })
+}
+
+/// The name in a modulepath of which a dependency is the content or the attributes.
+fn dependency_name<'a>(root: &Path, dependency: &'a AnswerDependency) -> Option<&'a str> {
+    match dependency {
+        AnswerDependency::Content { path, .. } | AnswerDependency::Attributes { path, .. } => {
+            name_in(root, path)
+        }
+        _ => None,
+    }
 }
 
 fn digest(held: &TrustedIndex) -> [u8; 32] {

@@ -17,16 +17,14 @@ const UNMAPPED: u32 = 65_534;
 /// So long an answer is waited for; one comes in some hundredths of a millisecond.
 const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
-/// Whether a watcher that can be trusted says, after it has taken in every change until now, that a
-/// modulepath is what this index of it says.
+/// The file of the index of which a watcher that can be trusted says, after it has taken in every change
+/// until now, that it is what a modulepath is.
 ///
 /// Trusted are root, the user, and the directory's owner, whose files everybody's Modules evaluates.
-pub fn is_watched_as(root: &Path, index: PathState) -> bool {
-    let state = rustix::fs::stat(root).ok().and_then(|top| asked(&top).ok().flatten());
+pub fn watched_index(root: &Path) -> Option<PathState> {
+    let state = rustix::fs::stat(root).ok().and_then(|top| asked(&top).ok().flatten())?;
     // Asked for last: where nobody watches, it need not be known.
-    state.is_some_and(|state| {
-        state.index == index && mount_namespace().is_ok_and(|own| own == state.mounts)
-    })
+    (mount_namespace().ok()? == state.mounts).then_some(state.index)
 }
 
 fn asked(top: &Stat) -> rustix::io::Result<Option<WatchedState>> {

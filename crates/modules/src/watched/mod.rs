@@ -19,7 +19,7 @@ mod ask;
 mod changes;
 mod serve;
 
-pub use ask::is_watched_as;
+pub use ask::watched_index;
 pub use changes::TreeWatchError;
 pub use serve::TreeWatcher;
 
