@@ -4,6 +4,7 @@
 
 mod answer;
 mod answer_changes;
+mod answer_hostile;
 mod answer_killed;
 mod answer_lmod;
 mod answer_lmod_children;

@@ -1,0 +1,102 @@
+//! A full disk, a modulefile that never ends, one of a hundred megabytes: the answer is Modules' own.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Output, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::BECALM;
+use crate::answer::{Asking, seen, settle, tree};
+use crate::scene::all;
+
+#[test]
+fn on_a_full_disk_nothing_is_remembered_and_nothing_is_left_half_written() {
+    for modules in &all() {
+        let scene = tree();
+        settle();
+        let asking = Asking::new(&scene, modules);
+        let words = &["avail", "-t"];
+        let real = seen(&asking.real(words).output().unwrap());
+        let inner = asking.becalm(words);
+        let state = scene.at("state");
+        fs::create_dir_all(&state).unwrap();
+        let script = format!(
+            "mount -t tmpfs -o size=16k none '{0}' || exit 9
+            cat /dev/zero > '{0}/full' 2>/dev/null
+            \"$@\" || exit 8
+            ls -A '{0}/becalm/answers' > '{1}' 2>/dev/null
+            rm '{0}/full'
+            \"$@\" > /dev/null 2>&1
+            ls -A '{0}/becalm/answers' > '{2}'",
+            state.display(),
+            scene.at("full").display(),
+            scene.at("empty").display()
+        );
+        let mut command = scene.command("unshare", modules);
+        command.args(["--map-root-user", "--mount", "sh", "-c", &script, "sh"]).arg(BECALM);
+        command.args(inner.get_args());
+        for (name, value) in inner.get_envs().filter_map(|(name, value)| Some((name, value?))) {
+            command.env(name, value);
+        }
+        let directory = inner.get_current_dir().unwrap_or(&scene.modulepath).to_owned();
+        assert_eq!(seen(&command.current_dir(directory).output().unwrap()), real);
+        let listed = |name: &str| fs::read_to_string(scene.at(name)).unwrap();
+        assert_eq!(listed("full"), "");
+        // There is room again.
+        assert!(listed("empty").lines().any(|name| name.starts_with("a-")), "{}", listed("empty"));
+    }
+}
+
+/// How a command ends that is interrupted, as by Ctrl-C, once its modulefile has said that it runs.
+fn interrupted(mut command: Command) -> Output {
+    let mut child: Child = command
+        .process_group(0)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = [0; 8];
+    child.stderr.as_mut().unwrap().read_exact(&mut said).unwrap();
+    assert_eq!(&said, b"forever\n");
+    kill_process_group(Pid::from_child(&child), Signal::INT).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn a_modulefile_that_never_ends_is_interrupted_as_without_becalm() {
+    for modules in &all() {
+        let scene = tree();
+        scene.file("forever/1", "#%Module\nputs stderr forever\nwhile 1 {}\n");
+        settle();
+        let asking = Asking::new(&scene, modules);
+        let words = &["load", "forever"];
+        let real = interrupted(asking.real(words));
+        for _ in 0..2 {
+            let output = interrupted(asking.becalm(words));
+            assert_eq!((output.status, output.stdout), (real.status, real.stdout.clone()));
+        }
+        assert!(!asking.why(words).starts_with("remembered"), "{}", asking.why(words));
+    }
+}
+
+#[test]
+fn a_modulefile_of_a_hundred_megabytes_is_read_once() {
+    let modules = &all()[0];
+    let scene = tree();
+    let path = scene.file("huge/1", "#%Module\nsetenv HUGE yes\n");
+    let mut file = fs::File::options().append(true).open(path).unwrap();
+    let line = [b"#".repeat(1023), b"\n".to_vec()].concat();
+    file.write_all(&line.repeat(100 * 1024)).unwrap();
+    drop(file);
+    settle();
+    let asking = Asking::new(&scene, modules);
+    let words = &["load", "huge"];
+    asking.agree(words);
+    asking.is_remembered(words);
+    let kept = fs::read_dir(scene.at("state/becalm/answers")).unwrap().flatten();
+    let bytes: u64 = kept.map(|entry| entry.metadata().unwrap().len()).sum();
+    assert!(bytes < 100_000, "{bytes}");
+}
