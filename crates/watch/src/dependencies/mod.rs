@@ -8,6 +8,8 @@
 
 mod asked;
 mod attributes;
+mod by_descriptor;
+mod by_path;
 mod children;
 mod contents;
 mod filled;

@@ -1,14 +1,13 @@
 //! Which calls can be repeated, and what they ask. A call that is not known here cannot.
 
 use std::ffi::CString;
-use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use super::process::{self, DescriptorEnd, InnerPipes, ProcessRole};
+use super::process::{DescriptorEnd, InnerPipes, ProcessRole};
 use super::temporary::TemporaryFiles;
 use super::{LeftBecause, WrittenTo};
 use crate::decode::CallEntry;
-use crate::{TOLD, arch, memory};
+use crate::{arch, memory};
 
 /// What a call asks for, known at its entry.
 #[derive(Debug)]
@@ -65,21 +64,6 @@ pub(super) enum NotedChild {
     /// It was started.
     Started,
 }
-
-/// Open flags that change nothing, and that a file's attributes stand for.
-const READING: u64 = (libc::O_CLOEXEC
-    | libc::O_NONBLOCK
-    | libc::O_DIRECTORY
-    | libc::O_NOCTTY
-    | libc::O_LARGEFILE
-    | libc::O_NOATIME) as u64
-    | 0o100_000;
-
-/// Open flags that change nothing of a device.
-const WRITING: u64 = (libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC | libc::O_APPEND) as u64;
-
-/// The most parts of one write (IOV_MAX).
-const PARTS_MOST: u64 = 1024;
 
 /// A stopped process, at the entry of a call.
 pub(super) struct EnteredCall<'a> {
@@ -197,7 +181,7 @@ impl EnteredCall<'_> {
         }
     }
 
-    /// A process, not a thread; of the command itself, as its children are known by it.
+    /// A process, not a thread; of the tool, whose prelude says what it is.
     fn birth(&self, name: &str, flags: u64) -> Result<Question, LeftBecause> {
         let refused = Err(unrepeatable("it starts another process or thread"));
         if self.role != ProcessRole::Tool {
@@ -220,102 +204,6 @@ impl EnteredCall<'_> {
         }
     }
 
-    /// Where a descriptor leads to.
-    fn end(&self, fd: i32) -> Result<DescriptorEnd, LeftBecause> {
-        match self.command {
-            Some(command) => process::end_of_child(command, self.tid, fd, self.pipes),
-            None if (0..=2).contains(&fd) => Ok(DescriptorEnd::Standard(fd)),
-            None => Ok(DescriptorEnd::Opened),
-        }
-    }
-
-    /// What an open file is: known already, but for the standard descriptors.
-    fn open_file(&self, fd: i32) -> Result<Question, LeftBecause> {
-        Ok(match self.end(fd)? {
-            DescriptorEnd::Standard(fd) => Question::Descriptor(fd),
-            _ => Question::Nothing,
-        })
-    }
-
-    fn mapping(&self, access: u64, flags: u64, fd: i32) -> Result<Question, LeftBecause> {
-        let shared = flags & 3 != libc::MAP_PRIVATE as u64;
-        let anonymous = flags & libc::MAP_ANONYMOUS as u64 != 0;
-        let writes = shared && access & libc::PROT_WRITE as u64 != 0;
-        match !anonymous && (writes || self.end(fd)? != DescriptorEnd::Opened) {
-            true => Err(unrepeatable("it writes to a file by a mapping")),
-            false => Ok(Question::Nothing),
-        }
-    }
-
-    fn control(&self, fd: i32, command: i32) -> Result<Question, LeftBecause> {
-        match command {
-            libc::F_GETFD | libc::F_SETFD => Ok(Question::Nothing),
-            libc::F_GETFL if !matches!(self.end(fd)?, DescriptorEnd::Standard(_)) => {
-                Ok(Question::Nothing)
-            }
-            libc::F_SETFL if fd > 2 && self.is_inner_pipe(fd) => Ok(Question::Nothing),
-            _ => Err(unrepeatable("it changes how a file is open")),
-        }
-    }
-
-    fn device(&self, fd: i32, request: u64, at: u64) -> Result<Question, LeftBecause> {
-        match (request, self.end(fd)?) {
-            (libc::TCGETS, DescriptorEnd::Opened | DescriptorEnd::Inside) => Ok(Question::Nothing),
-            (libc::TCGETS | libc::TIOCGWINSZ, DescriptorEnd::Standard(fd)) => {
-                Ok(Question::Terminal { fd, request, at })
-            }
-            _ => Err(unrepeatable("it changes or asks a device")),
-        }
-    }
-
-    /// A socket that is not there is as a file that is not there.
-    fn connection(&self, at: u64, length: u64) -> Result<Question, LeftBecause> {
-        let unknown = || unrepeatable("it talks to another process");
-        let mut address = vec![0; length.min(128) as usize];
-        memory::read(self.tid, at, &mut address).map_err(|_| unknown())?;
-        let (family, path) = address.split_at_checked(2).ok_or_else(unknown)?;
-        let path = path.split(|byte| *byte == 0).next().unwrap_or_default();
-        let is_path = family == (libc::AF_UNIX as u16).to_ne_bytes() && path.starts_with(b"/");
-        let path = CString::new(path).map_err(|_| unknown())?;
-        let absent = super::StatAttributes::of(&path, true) == Err(rustix::io::Errno::NOENT);
-        match (is_path, absent) {
-            (true, true) => Ok(Question::AbsentSocket(path)),
-            (true, false) if self.asks_for_user => Ok(Question::Nothing),
-            _ => Err(unknown()),
-        }
-    }
-
-    fn write(&self, fd: i32, parts: Vec<(u64, u64)>) -> Result<Question, LeftBecause> {
-        let to = match self.end(fd)? {
-            DescriptorEnd::Standard(1) => WrittenTo::Stdout,
-            DescriptorEnd::Standard(2) => WrittenTo::Stderr,
-            DescriptorEnd::Inside => return Ok(Question::Nothing),
-            DescriptorEnd::Opened if self.is_inner_pipe(fd) && self.pages => WrittenTo::Pager,
-            DescriptorEnd::Opened if self.is_inner_pipe(fd) => return Ok(Question::Nothing),
-            DescriptorEnd::Opened if self.temporary.is_open(self.tid, fd) => {
-                return Ok(Question::Nothing);
-            }
-            _ => return Err(unrepeatable("it writes to a file")),
-        };
-        Ok(Question::Write { to, parts })
-    }
-
-    fn is_inner_pipe(&self, fd: i32) -> bool {
-        let is_inner =
-            |file: super::StatAttributes| self.pipes.contains(&(file.device, file.inode));
-        !self.pipes.is_empty() && process::descriptor(self.tid, fd).is_some_and(is_inner)
-    }
-
-    fn parts(&self, at: u64, count: u64) -> Result<Vec<(u64, u64)>, LeftBecause> {
-        let mut bytes = vec![0; 16 * count.min(PARTS_MOST) as usize];
-        let got = memory::read(self.tid, at, &mut bytes);
-        if got.ok() != Some(bytes.len()) {
-            return Err(unrepeatable("what it writes cannot be read"));
-        }
-        let number = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_ne_bytes);
-        Ok(bytes.chunks_exact(16).map(|part| (number(&part[..8]), number(&part[8..]))).collect())
-    }
-
     /// Whether a shell that is about to become a program asks for its own sake: what number it has,
     /// how its directory is called, whether it could control a terminal.
     fn is_shells_own(&self, name: &str, first: u64, second: u64) -> Result<bool, LeftBecause> {
@@ -329,134 +217,6 @@ impl EnteredCall<'_> {
             "openat" => self.text(second)? == b"/dev/tty",
             _ => false,
         })
-    }
-
-    fn open(&mut self, at: i32, path: u64, flags: u64) -> Result<Question, LeftBecause> {
-        if self.temporary.is_made_by(flags) {
-            return self.path(at, path, Question::MakeTemporary);
-        }
-        if self.temporary.is_left()
-            && CString::new(self.text(path)?).is_ok_and(|path| self.temporary.is_one(&path))
-        {
-            return Ok(Question::Nothing);
-        }
-        if flags & !READING & !WRITING == 0 && self.text(path)? == b"/dev/null" {
-            return Ok(Question::OpenNull);
-        }
-        if flags & !READING != 0 {
-            return Err(unrepeatable("it opens a file to write it, or in another special way"));
-        }
-        self.path(at, path, Question::Open)
-    }
-
-    fn attributes_at(
-        &mut self,
-        fd: i32,
-        path: u64,
-        flags: u64,
-        at: u64,
-        is_statx: bool,
-    ) -> Result<Question, LeftBecause> {
-        const KNOWN: i32 = libc::AT_SYMLINK_NOFOLLOW | libc::AT_NO_AUTOMOUNT | libc::AT_EMPTY_PATH;
-        if flags & !(KNOWN as u64) & !(libc::AT_STATX_SYNC_TYPE as u64) != 0 {
-            return Err(unrepeatable("it asks for attributes in a special way"));
-        }
-        let by_descriptor =
-            flags & libc::AT_EMPTY_PATH as u64 != 0 && (path == 0 || self.text(path)?.is_empty());
-        if by_descriptor {
-            return self.open_file(fd);
-        }
-        let follow = flags & libc::AT_SYMLINK_NOFOLLOW as u64 == 0;
-        self.path(fd, path, |path| Question::Attributes { path, follow, at, is_statx })
-    }
-
-    fn attributes(
-        &mut self,
-        fd: i32,
-        path: u64,
-        follow: bool,
-        at: u64,
-    ) -> Result<Question, LeftBecause> {
-        self.path(fd, path, |path| Question::Attributes { path, follow, at, is_statx: false })
-    }
-
-    fn access(
-        &mut self,
-        fd: i32,
-        path: u64,
-        mode: u64,
-        flags: u64,
-    ) -> Result<Question, LeftBecause> {
-        if flags & !(libc::AT_EACCESS as u64) != 0 {
-            return Err(unrepeatable("it asks for permissions in a special way"));
-        }
-        let (mode, effective) = (mode as u32, flags != 0);
-        self.path(fd, path, |path| Question::Access { path, mode, effective })
-    }
-
-    fn link(&mut self, fd: i32, path: u64, at: u64, room: u64) -> Result<Question, LeftBecause> {
-        self.path(fd, path, |path| Question::Link { path, at, room })
-    }
-
-    /// A path that is asked for, from the root; a note, if it is one.
-    fn path(
-        &mut self,
-        at: i32,
-        address: u64,
-        question: impl FnOnce(CString) -> Question,
-    ) -> Result<Question, LeftBecause> {
-        let raw = self.text(address)?;
-        if let Some(note) = raw.strip_prefix(TOLD.as_bytes()) {
-            return match self.role {
-                ProcessRole::Tool => Ok(Question::Note(note.to_vec())),
-                _ => Err(unrepeatable("what it starts leaves notes")),
-            };
-        }
-        let is_prelude = self
-            .preludes
-            .iter()
-            .any(|prelude| self.is_way_to(prelude.as_os_str().as_bytes(), &raw));
-        if is_prelude || self.is_way_to(TOLD.as_bytes(), &raw) {
-            return Ok(Question::Nothing);
-        }
-        if raw.starts_with(b"/proc/") {
-            return Err(unrepeatable("it looks into /proc"));
-        }
-        let full = match raw.first() {
-            Some(b'/') => raw,
-            // As the kernel has it.
-            None => return Err(unrepeatable("it asks for a path without a name")),
-            Some(_) if at == libc::AT_FDCWD => {
-                *self.uses_directory = true;
-                let mut full = crate::files::proc_link(self.tid, "cwd")
-                    .ok_or_else(|| unrepeatable("its working directory has no path"))?;
-                full.push(b'/');
-                full.extend(raw);
-                full
-            }
-            Some(_) => return Err(unrepeatable("it asks for paths below an open directory")),
-        };
-        // A string that was read up to its zero byte has none.
-        let path = CString::new(full).unwrap_or_default();
-        let is_temporary = self.temporary.is_one(&path);
-        match question(path) {
-            Question::RemoveTemporary(_) if !is_temporary => Err(unrepeatable("it removes a file")),
-            question @ (Question::MakeTemporary(_) | Question::RemoveTemporary(_)) => Ok(question),
-            _ if is_temporary => Err(unrepeatable("it looks at a file that it has made")),
-            question => Ok(question),
-        }
-    }
-
-    /// Whether a path is becalm's own, or a directory above, which an interpreter may look at first.
-    fn is_way_to(&self, own: &[u8], path: &[u8]) -> bool {
-        own.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
-    }
-
-    fn text(&self, address: u64) -> Result<Vec<u8>, LeftBecause> {
-        let mut raw = Vec::with_capacity(256);
-        memory::read_string(self.tid, address, &mut raw)
-            .map_err(|_| unrepeatable("a path that it asks for cannot be read"))?;
-        Ok(raw)
     }
 }
 
