@@ -1,13 +1,14 @@
 """Measures trees, starts and binding, on a synthetic store and on emacs spread over prefixes.
 
 Prints Markdown tables: how long a tree takes beside other tools, what a start asks under each
-cure, and how long binding takes beside one patchelf a file. Counts are strace's; times are medians
-of paired ratios, as paired.py says. With a latency injected into opens and stats by strace, all
-variants pay strace's own cost besides.
+cure and how long it waits on slow filesystems, and how long binding takes beside one patchelf a file.
+Counts are strace's, waits those of `becalm rehearse`; times are medians of paired ratios, as paired.py
+says.
 """
 
 import argparse
 import collections
+import json
 import os
 import pathlib
 import re
@@ -21,7 +22,9 @@ import paired
 
 TESTS = pathlib.Path(__file__).resolve().parent.parent / "tests"
 LATENCY_US = 100
-LOOKUPS = "openat,open,newfstatat,stat"
+PROFILES = ("nfs", "lustre")
+# Operations on a path: glibc's fstat is newfstatat with an empty one.
+PATHS = re.compile(r'\b(?:open|openat|stat|lstat|newfstatat|access|faccessat2?|readlink|readlinkat|execve)\((?!\d+, "")')
 
 
 def run(*words, **more):
@@ -36,6 +39,22 @@ def calls(command):
         rows = [line.split() for line in log if re.match(r"\s*\d", line)]
     table = {row[-1]: (int(row[0]), int(row[1]) if len(row) == 3 else 0) for row in rows if row[-1] != "total"}
     return table
+
+
+def path_operations(command):
+    """How many operations of a start name a path."""
+    with tempfile.NamedTemporaryFile("r") as log:
+        subprocess.run(["strace", "-f", "-e", "trace=file,desc", "-o", log.name, *map(str, command)],
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+        return sum(1 for line in log if PATHS.search(line))
+
+
+def waited(becalm, profile, directory, command):
+    """Seconds that a start waits for a filesystem of this profile, on a cold node."""
+    with tempfile.NamedTemporaryFile("r") as report:
+        subprocess.run([becalm, "rehearse", "--profile", profile, f"--json={report.name}", str(directory), "--",
+                        *map(str, command)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+        return json.load(report)["waited_ns"] / 1e9
 
 
 def cell(table, *names):
@@ -91,6 +110,51 @@ def patchelf_all(program, store):
         run("patchelf", "--remove-rpath", file)
 
 
+def spack_bind(program, store):
+    """As Spack's `shared_linking: bind: true`: each library's SONAME is its path, which the linker then puts
+    into what is linked against it. Here, after the fact, that is a second step. RPATHs stay."""
+    paths = dict(loaded(program))
+    for file in objects(store):
+        if file != program:
+            run("patchelf", "--set-soname", file, file)
+    for file in objects(store):
+        inside = [name for name in needed(file) if paths.get(name, "").startswith(str(store))]
+        words = [word for name in inside for word in ("--replace-needed", name, paths[name])]
+        if words:
+            run("patchelf", *words, file)
+
+
+def private_cache(program, store):
+    """As Guix does: a loader of its own, whose cache lists the closure. Guix's glibc looks for the cache beside
+    the program; an unchanged one is told where by its one path, and started by a wrapper."""
+    paths = loaded(program)
+    interpreter = run("patchelf", "--print-interpreter", program).strip()
+    usual = b"/etc/ld.so.cache"
+    cache = pathlib.Path(tempfile.mktemp(prefix="", dir="/tmp"))
+    cache = cache.with_name(f"{cache.name[:6]}.so.c")
+    assert len(str(cache)) <= len(usual)
+    content = pathlib.Path(interpreter).read_bytes()
+    assert content.count(usual + b"\0") == 1
+    loader = store.parent / "ld.so"
+    loader.write_bytes(content.replace(usual + b"\0", str(cache).encode().ljust(len(usual) + 1, b"\0")))
+    loader.chmod(0o755)
+    directories = dict.fromkeys(str(pathlib.Path(path).parent) for _, path in paths)
+    listed = store.parent / "ld.so.conf"
+    listed.write_text("".join(f"{directory}\n" for directory in directories))
+    run("/sbin/ldconfig", "-X", "-f", listed, "-C", cache)
+    CACHES.append(cache)
+    for file in objects(store):
+        run("patchelf", "--remove-rpath", file)
+    real = program.with_name(f".{program.name}-real")
+    program.rename(real)
+    program.write_text(f'#!/bin/sh\nexec {loader} {real} "$@"\n')
+    program.chmod(0o755)
+
+
+# Caches of private loaders: a path of theirs is no longer than the usual one, so they are in /tmp.
+CACHES = []
+
+
 def becalm_mode(becalm, mode):
     def bind(_program, store):
         environment = {**os.environ, "XDG_STATE_HOME": str(store.parent / "state")}
@@ -105,6 +169,8 @@ def variants(becalm):
         "flattened by patchelf (as Shrinkwrap)": flatten,
         "symlink farm by patchelf": farm,
         "absolute names by patchelf": patchelf_all,
+        "absolute names and SONAMEs (as Spack's bind)": spack_bind,
+        "private ld.so.cache by a wrapper (as Guix)": private_cache,
         "becalm elf bind": becalm_mode(becalm, "needed"),
         "becalm elf bind --mode closure": becalm_mode(becalm, "closure"),
         "becalm elf bind --mode farm": becalm_mode(becalm, "farm"),
@@ -130,28 +196,34 @@ def fails(program, arguments, reference):
     return None if done.stdout == reference else "says something else"
 
 
-def starts(made, arguments, rounds):
+def starts(becalm, made, arguments, rounds):
     """The table of starts."""
     reference = run(made["untouched"], *arguments)
-    print("| variant | openat | stat | mmap | all calls | time | time, +%d us an open or stat |" % LATENCY_US)
-    print("|---|---|---|---|---|---|---|")
-    inject = ["strace", "-f", "--seccomp-bpf", "-o", "/dev/null", "-e", f"trace={LOOKUPS}",
-              "-e", f"inject={LOOKUPS}:delay_enter={LATENCY_US}"]
+    heads = ["variant", "openat", "failed", "stat", "failed", "mmap", "all calls", "path operations",
+             *(f"waits on {profile}, cold" for profile in PROFILES), "warm", f"+{LATENCY_US} us a path operation"]
+    print("| " + " | ".join(heads) + " |")
+    print("|---" * len(heads) + "|")
     broken = {name: why for name, program in made.items() if (why := fails(program, arguments, reference))}
     works = {name: [str(program), *arguments] for name, program in made.items() if name not in broken}
-    times = paired.measure({"plain": [], "slow": inject}, works, rounds)
+    times = {name: took for (name, _), took in paired.measure({"": []}, works, rounds)[0].items()}
+    paths = {name: path_operations(command) for name, command in works.items()}
+    latency = lambda name: [took + paths[name] * LATENCY_US / 1e6 for took in times[name]]
     for name, program in made.items():
         if name in broken:
-            print(f"| {name} | {broken[name]} | | | | | |")
+            print(f"| {name} | {broken[name]} |" + " |" * (len(heads) - 2))
             continue
-        table = calls([program, *arguments])
-        cells = [name, cell(table, "openat", "open"), cell(table, "newfstatat", "stat"),
-                 cell(table, "mmap").split("/")[0], str(sum(count for count, _ in table.values()))]
-        for tool in ("plain", "slow"):
-            cells.append(paired.ratio(times["untouched", tool], times[name, tool]))
+        table = calls(works[name])
+        opens, stats = (cell(table, *names).split("/") for names in (("openat", "open"), ("newfstatat", "stat")))
+        cells = [name, *opens, *stats, cell(table, "mmap").split("/")[0],
+                 f"{sum(count for count, _ in table.values()):,}", f"{paths[name]:,}"]
+        root = program.parents[3] if "store" in program.parts else program.parent
+        cells += [f"{waited(becalm, profile, root, works[name]):.3f} s" for profile in PROFILES]
+        cells += [paired.ratio(times["untouched"], times[name]), paired.ratio(latency("untouched"), latency(name))]
         print("| " + " | ".join(cells) + " |")
-    print("\nCounts are calls/errors; times how many times faster than untouched, the median of "
-          f"{rounds} paired ratios (quartiles in brackets).\n", flush=True)
+    print("\nCounts are strace's of the whole start; waits as `becalm rehearse` has them, below the store; times "
+          f"how many times faster than untouched, the median of {rounds} paired ratios (quartiles in brackets). "
+          f"The last column adds {LATENCY_US} us for each operation on a path to the times that were measured.\n",
+          flush=True)
 
 
 def trees(becalm, works, rounds):
@@ -166,7 +238,7 @@ def trees(becalm, works, rounds):
     times = {}
     for name, path in works.items():
         commands = {tool: [*words, str(path)] for tool, words in tools.items()}
-        for (tool, _), took in paired.measure({"": []}, commands, rounds).items():
+        for (tool, _), took in paired.measure({"": []}, commands, rounds)[0].items():
             times[name, tool] = took
     first = next(iter(tools))
     print("| tree of | " + " | ".join(f"{tool}: ms, calls" for tool in tools) + " |")
@@ -236,13 +308,14 @@ def main():
             trees(becalm, {f"a store of {given.libs}": make(scratch / "tree"), "emacs": emacs}, given.rounds)
         if wanted["store"]:
             print(f"### A store of {given.libs} libraries, an RPATH of its whole closure in each\n")
-            starts(make_variants(becalm, scratch, "store", make), [], given.rounds)
+            starts(becalm, make_variants(becalm, scratch, "store", make), [], given.rounds)
         if wanted["emacs"]:
             print("### emacs --version, each library in a prefix of its own\n")
-            starts(make_variants(becalm, scratch, "emacs", spread), ["--version"], given.rounds)
+            starts(becalm, make_variants(becalm, scratch, "emacs", spread), ["--version"], given.rounds)
         if wanted["binding"]:
             binding(becalm, scratch, max(3, given.rounds // 4))
         print(paired.machine() + ", on " + filesystem(scratch))
+        [cache.unlink() for cache in CACHES]
 
 
 def filesystem(directory):

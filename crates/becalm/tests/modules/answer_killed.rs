@@ -10,7 +10,7 @@ use crate::answer::{Asking, seen, settle, tree};
 use crate::scene::all;
 
 /// Who follows a process, once somebody does.
-fn tracer(child: &mut Child) -> Option<Pid> {
+pub fn tracer(child: &mut Child) -> Option<Pid> {
     let status = format!("/proc/{}/status", child.id());
     while child.try_wait().unwrap().is_none() {
         let text = fs::read_to_string(&status).unwrap_or_default();

@@ -2,8 +2,13 @@
 //! restored, and itself once more, for a name that it does not find.
 
 use std::fs;
+use std::process::Stdio;
+use std::time::Duration;
+
+use rustix::process::{Signal, kill_process};
 
 use crate::BECALM;
+use crate::answer_killed::tracer;
 use crate::scene::lmod::{LMOD_6_6, LMODS, Lmod, LmodScene, said};
 
 /// A scene with a collection `mine` of a compiler, an MPI of it, and a module in Tcl.
@@ -122,4 +127,23 @@ fn bash_as_sh_starts_what_is_followed_as_dash_does() {
     command.args(["modules", "answer", "--tool"]).arg(scene.lmod.script()).args(RESTORE);
     let (status, answer, _) = said(&command.output().unwrap());
     assert_eq!((status, answer), (real.0, real.1));
+}
+
+#[test]
+fn whenever_the_tracer_is_killed_lmod_and_its_children_answer_on() {
+    let scene = saved(LMODS[1]);
+    let real = scene.real(&RESTORE);
+    let mut killed = 0;
+    for millis in (0..300).step_by(15) {
+        let _ = fs::remove_dir_all(scene.at("state"));
+        let mut command = scene.answer(&[], &RESTORE);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        if let Some(tracer) = tracer(&mut child) {
+            std::thread::sleep(Duration::from_millis(millis));
+            killed += u32::from(kill_process(tracer, Signal::KILL).is_ok());
+        }
+        assert_eq!(said(&child.wait_with_output().unwrap()), real, "{millis} ms");
+    }
+    assert!(killed > 0);
+    assert_eq!(scene.remember(&RESTORE), real);
 }

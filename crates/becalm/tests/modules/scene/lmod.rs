@@ -122,7 +122,7 @@ impl LmodScene {
         said(&self.command(self.lmod.script()).args(words).output().unwrap())
     }
 
-    fn answer(&self, options: &[&str], words: &[&str]) -> Command {
+    pub fn answer(&self, options: &[&str], words: &[&str]) -> Command {
         let mut command = self.command(BECALM);
         command.args(["modules", "answer", "--tool"]).arg(self.lmod.script());
         command.args(options).args(words);
