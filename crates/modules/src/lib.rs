@@ -14,8 +14,10 @@
 //! | `calm` | all of these as one plan for a site |
 //! | `explain` | what the calls of one `module` command are for |
 //! | `cache` | caches that can be trusted: checked, built, kept fresh |
+//! | `at_once` | looks at a filesystem, many at once where each waits for a server |
 //! | `tidy` | the cookbook's steps, where they change nobody's view and slow no `load` down |
 
+mod at_once;
 pub mod audit;
 pub mod avail;
 pub mod cache;

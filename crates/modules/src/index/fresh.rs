@@ -1,6 +1,7 @@
 //! Whether the tree is still what the index says.
 
-use super::names::{FileName, IndexNames, PathState, RcDefinition};
+use super::names::{IndexNames, PathState, RcDefinition};
+use crate::at_once::first_failing;
 use crate::tree::ChangeStamp;
 
 impl IndexNames<'_> {
@@ -8,18 +9,17 @@ impl IndexNames<'_> {
     /// opened, too: their content and permissions count then. One call each, of what is in those
     /// names at the modulepath's top that `walked` picks.
     pub fn is_fresh(&self, walked: impl Fn(&str) -> bool, files: bool) -> bool {
-        let files_count = files;
-        let mut path = String::new();
         let is_walked = |name: &str| walked(name.split('/').next().unwrap_or(name));
-        let mut directories =
+        let directories =
             self.directories.iter().filter(|it| it.name.is_empty() || is_walked(&it.name));
-        let mut rcs = self.rcs.iter().filter(|rc| !rc.name.contains('/') || is_walked(&rc.name));
-        let mut files = self.files.iter().filter(|file| files && is_walked(&file.name));
-        directories.all(|directory| self.now(&directory.name, &mut path) == Some(directory.seen))
-            && rcs.all(|rc| self.now(&rc.name, &mut path) == Some(rc.seen))
+        let rcs = self.rcs.iter().filter(|rc| !rc.name.contains('/') || is_walked(&rc.name));
+        let all = self.files.iter().filter(|file| files && is_walked(&file.name));
+        let mut looks: Vec<_> = directories.map(|it| (&*it.name, it.seen.into())).collect();
+        looks.extend(rcs.map(|rc| (&*rc.name, rc.seen.into())));
+        looks.extend(all.map(|file| (&*file.name, NameState::Changed(file.changed))));
+        first_failing(&looks, |(name, state)| state.is(self.now(name))).is_none()
             && self.cache_is_as_seen()
-            && (!files_count || self.targets_are_as_seen(&is_walked))
-            && files.all(|file| self.is_unchanged(file, &mut path))
+            && (!files || self.targets_are_as_seen(&is_walked))
     }
 
     /// Whether nothing of the files behind virtual modules has changed.
@@ -37,28 +37,44 @@ impl IndexNames<'_> {
         })
     }
 
-    /// Whether nothing of a file has changed: its content, its permissions, its list of who may
-    /// read it. Another file in its place shows in its directory.
-    fn is_unchanged(&self, file: &FileName<'_>, path: &mut String) -> bool {
-        self.now(&file.name, path).is_some_and(|now| now.changed == file.changed)
-    }
-
     /// Whether the modulepath's cache is the one that was checked. An index that is taken on
     /// trust needs this, too: who publishes a cache means that it is used.
     pub fn cache_is_as_seen(&self) -> bool {
         match &self.cache {
             // A new one shows in the modulepath's directory.
             None => true,
-            Some(seen) => self.now(crate::cache::NAME, &mut String::new()) == Some(*seen),
+            Some(seen) => self.now(crate::cache::NAME) == Some(*seen),
         }
     }
 
     /// The state of a file or directory; none where it cannot be asked.
-    fn now(&self, name: &str, path: &mut String) -> Option<PathState> {
-        path.clear();
-        for part in [&self.root, "/", name] {
-            path.push_str(part);
+    fn now(&self, name: &str) -> Option<PathState> {
+        let path = [&self.root, "/", name].concat();
+        rustix::fs::stat(path).ok().map(|stat| PathState::from(&ChangeStamp::of(&stat)))
+    }
+}
+
+/// What a name was.
+#[derive(Clone, Copy)]
+enum NameState {
+    /// All that an index keeps of directories and rc files.
+    Whole(PathState),
+    /// When anything of a file changed: its content, its permissions, its list of who may read it.
+    /// Another file in its place shows in its directory.
+    Changed(i64),
+}
+
+impl From<PathState> for NameState {
+    fn from(state: PathState) -> NameState {
+        NameState::Whole(state)
+    }
+}
+
+impl NameState {
+    fn is(self, now: Option<PathState>) -> bool {
+        match self {
+            NameState::Whole(state) => now == Some(state),
+            NameState::Changed(changed) => now.is_some_and(|now| now.changed == changed),
         }
-        rustix::fs::stat(path.as_str()).ok().map(|stat| PathState::from(&ChangeStamp::of(&stat)))
     }
 }

@@ -9,6 +9,7 @@ use watch::dependencies::{AnswerDependency, DependencyTrace, LeftBecause, Writte
 
 use super::ModuleQuestion;
 use super::trees::{IndexedTree, take_indexed};
+use crate::at_once::first_failing;
 
 /// What an answer may depend on besides whole modulepaths, all of which is looked at each time.
 const DEPENDENCIES_MOST: usize = 20_000;
@@ -97,8 +98,8 @@ impl RememberedAnswer {
         &self,
         counts: impl Fn(&AnswerDependency) -> bool,
     ) -> Option<&AnswerDependency> {
-        let mut dependencies = self.dependencies.iter();
-        let changed = dependencies.find(|dependency| counts(dependency) && !dependency.holds());
+        let counting: Vec<_> = self.dependencies.iter().filter(|one| counts(one)).collect();
+        let changed = first_failing(&counting, |one| one.holds()).map(|at| counting[at]);
         changed.or_else(|| self.trees.iter().find_map(IndexedTree::changed))
     }
 

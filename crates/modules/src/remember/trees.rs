@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use watch::dependencies::{AnswerDependency, StatAttributes, folded};
 
+use crate::at_once::first_failing;
 use crate::index::{IndexNames, IndexStore, PathState, TrustedIndex};
 use crate::site::{Environment, modulepath};
 use crate::watched::watched_index;
@@ -45,7 +46,9 @@ impl IndexedTree {
         }
         match self.instead.is_empty() {
             true => (!self.is_as_indexed()).then_some(&self.top),
-            false => self.instead.iter().find(|dependency| !dependency.holds()),
+            false => {
+                first_failing(&self.instead, AnswerDependency::holds).map(|at| &self.instead[at])
+            }
         }
     }
 
