@@ -16,7 +16,7 @@
 //! | `facts` | what a recording keeps of an ELF file |
 //! | `source` | bytes at an offset, of a file that may be cut or hostile |
 //!
-//! Not simulated: auditing libraries ([`SimulateError::Audited`]), `dlopen` during the run, a
+//! Not simulated: auditing libraries ([`SimulateError::Audited`]), `dlclose`, and `dlopen` by musl, a
 //! loader that is started as a program (`ld.so PROGRAM`), the file that `LD_PROFILE` writes, a
 //! program that asks for an executable stack where `glibc.rtld.execstack` forbids it, and other
 //! machines than x86.
@@ -36,5 +36,8 @@ pub use cache::LdSoCache;
 pub use facts::facts;
 pub use object::{ElfError, ElfObject, Identity};
 pub use setting::{Libc, LoaderSetting, SettingError};
-pub use simulation::{SimulateError, Simulation, outline, simulate};
+pub use simulation::{
+    Dlopen, RecordedProbe, SimulateError, Simulation, inferred_calls, outline, outline_run,
+    simulate, simulate_run,
+};
 pub use world::{Disk, EntryKind, Errno, FileId, OpenedFile, PlannedWorld, World};
