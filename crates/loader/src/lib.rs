@@ -14,6 +14,7 @@
 //! | `bind` | a plan after which nothing is searched |
 //! | `arch` | what this machine's processor decides |
 //! | `facts` | what a recording keeps of an ELF file |
+//! | `recorded` | what a recording keeps of loaders' lookups |
 //! | `source` | bytes at an offset, of a file that may be cut or hostile |
 //!
 //! Not simulated: auditing libraries ([`SimulateError::Audited`]), `dlclose`, and `dlopen` by musl, a
@@ -27,6 +28,7 @@ mod cache;
 pub mod edit;
 mod facts;
 pub mod object;
+mod recorded;
 pub mod setting;
 pub mod simulation;
 mod source;
@@ -35,6 +37,7 @@ pub mod world;
 pub use cache::LdSoCache;
 pub use facts::facts;
 pub use object::{ElfError, ElfObject, Identity};
+pub use recorded::{RecordedSearch, recorded_searches};
 pub use setting::{Libc, LoaderSetting, SettingError};
 pub use simulation::{
     Dlopen, RecordedProbe, SimulateError, Simulation, inferred_calls, outline, outline_run,

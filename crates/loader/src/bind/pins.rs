@@ -17,6 +17,7 @@ use super::known_by::NameLoss;
 use super::names::names;
 use super::own::OwnLists;
 use super::packed::PackedPaths;
+use super::places::depends_on_place;
 use super::resolve::{LoaderRun, ResolvedBy};
 use super::through::{Through, is_variant};
 use super::variants::Variants;
@@ -87,6 +88,9 @@ pub(super) enum SearchedReason {
     Outside,
     /// A directory or link that is asked before it leads out of the image, or nowhere today.
     AskedBefore,
+    /// The machine's own directories have it, and it costs no search, or the file lies in a tree that
+    /// can be moved.
+    Movable,
     /// The library is in no known start, and only the machine's own directories have it.
     Unknown,
 }
@@ -102,6 +106,8 @@ pub(super) struct PinRules<'a> {
     /// Whether programs that are not known load the same libraries.
     pub others_load: bool,
     pub packed: &'a PackedPaths<'a>,
+    /// Files that programs load only while they run.
+    pub later: &'a HashSet<FileId>,
 }
 
 /// One start's say on one entry.
@@ -362,6 +368,12 @@ fn unsafe_to_pin(
         if let Some(refused) = votes.iter().find_map(refuses) {
             return Some(refused);
         }
+    } else if !rules.absolute && rules.later.contains(&file.id) {
+        let stays = stays_a_name(file, votes, runs);
+        let is_by_origin = stays.is_some() && by(Through::Origin);
+        if let Some(reason) = stays {
+            return Some(if is_by_origin { SearchedReason::Relocatable } else { reason });
+        }
     } else if !rules.absolute && by(Through::Origin) {
         return Some(SearchedReason::Relocatable);
     }
@@ -373,6 +385,34 @@ fn unsafe_to_pin(
     let by_list = |vote: &Vote| matches!(vote.found, ResolvedBy::ByList { .. });
     let relies = |vote: &Vote| !runs[vote.run].missing.is_empty() && !by_list(vote);
     votes.iter().any(relies).then_some(SearchedReason::Incomplete)
+}
+
+/// Why a name stays in a file that programs load only while they run. Trees that find themselves stay
+/// movable: what such a list finds is named by the file's own `$ORIGIN`, and nothing else is named. And where
+/// there is no list, what the machine has costs no search.
+fn stays_a_name(file: &ElfFileNames, votes: &[Vote], runs: &[LoaderRun]) -> Option<SearchedReason> {
+    if votes.iter().any(|vote| is_beside(file, vote, runs)) {
+        return None;
+    }
+    let loaders = || votes.iter().flat_map(|vote| runs[vote.run].loaders_of(file.id));
+    if loaders().any(|it| depends_on_place(&it.object)) {
+        return Some(SearchedReason::Movable);
+    }
+    let is_the_machines =
+        |vote: &Vote| matches!(vote.found, ResolvedBy::BySystem | ResolvedBy::Directly);
+    let is_searched = loaders().any(|it| !it.object.search_path().is_empty());
+    (!is_searched && votes.iter().all(is_the_machines)).then_some(SearchedReason::Movable)
+}
+
+/// Whether a library is one that a file can name by its own `$ORIGIN`, to a loader that knows that in
+/// names.
+fn is_beside(file: &ElfFileNames, vote: &Vote, runs: &[LoaderRun]) -> bool {
+    let run = &runs[vote.run];
+    let number = |id: Option<FileId>| run.members.iter().position(|it| Some(it.id) == id);
+    let (Some(member), Some(target)) = (number(Some(file.id)), number(vote.to)) else {
+        return false;
+    };
+    !run.is_musl && run.beside(member, target).is_some()
 }
 
 fn loses_name(

@@ -1,6 +1,6 @@
 //! The edits that binding asks for.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -44,6 +44,8 @@ pub(super) struct BindFacts<'a> {
     pub musl: &'a HashSet<usize>,
     /// Files that programs load only in an environment.
     pub brought: &'a HashSet<FileId>,
+    /// Files that programs load only while they run.
+    pub later: &'a HashSet<FileId>,
 }
 
 /// Where each file is in the starts: as which member of which.
@@ -151,7 +153,7 @@ impl BindFacts<'_> {
         let pins = self.pins.by_file.get(&number).map_or(&[][..], Vec::as_slice);
         let path = |(entry, pin): (usize, &Pin)| match pin {
             Pin::To(id) => {
-                if self.packed.is_image()
+                if (self.packed.is_image() || self.is_seen_later(number))
                     && let Some(beside) = self.beside(number, entry)
                 {
                     return Some((entry, beside));
@@ -177,7 +179,7 @@ impl BindFacts<'_> {
         if caution == Some(Caution::Spare) {
             paths.retain(|entry, _| !self.is_brought(number, *entry));
         }
-        let needed = if paths.is_empty() { NeededEdit::Keep } else { NeededEdit::Replace(paths) };
+        let needed = by_paths(&self.files[number], paths);
         // A file of which no name could be bound searches on, as it did.
         let search = match needed == NeededEdit::Keep && self.has_open(number) {
             true => SearchPathEdit::Keep,
@@ -232,6 +234,12 @@ impl BindFacts<'_> {
             || caution.is_some_and(|caution| caution > Caution::Spare);
         if keeps || list.is_empty() {
             return SearchPathEdit::Keep;
+        }
+        if self.is_seen_later(number)
+            && list_depends_on_place(list)
+            && self.leads_no_more(number)
+        {
+            return SearchPathEdit::Remove;
         }
         let has_open = match self.packed.is_image() {
             true => self.leads_by_list(number),
@@ -321,6 +329,37 @@ impl BindFacts<'_> {
             other => other,
         }
     }
+}
+
+/// The names of a file, some of which become paths.
+///
+/// glibc compares what versions are asked of with names in which tokens are replaced (`find_needed` in
+/// elf/dl-version.c): of a library that `$ORIGIN` names, nobody could be asked. So its plain name
+/// follows, which the loader knows by then.
+fn by_paths(file: &ElfFileNames, paths: BTreeMap<usize, Vec<u8>>) -> NeededEdit {
+    let names: Vec<&[u8]> = needed(file).map(OsStr::as_bytes).collect();
+    let asked = |name: &[u8]| file.object.verneed.iter().any(|it| it.file.as_bytes() == name);
+    let by_origin = paths.iter().filter(|(_, path)| path.starts_with(b"$"));
+    let also: BTreeSet<&[u8]> = by_origin
+        .filter_map(|(entry, _)| names.get(*entry).copied())
+        .filter(|it| asked(it))
+        .collect();
+    if paths.is_empty() {
+        return NeededEdit::Keep;
+    }
+    if also.is_empty() {
+        return NeededEdit::Replace(paths);
+    }
+    let mut all: Vec<Vec<u8>> = names.iter().map(|name| name.to_vec()).collect();
+    all.extend(also.iter().map(|name| name.to_vec()));
+    let mut providers = BTreeMap::new();
+    for (entry, path) in paths {
+        if !also.contains(names[entry]) {
+            providers.insert(names[entry].to_vec(), path.clone());
+        }
+        all[entry] = path;
+    }
+    NeededEdit::List { names: all, providers }
 }
 
 /// Makes a list of the same kind: DT_RPATH or DT_RUNPATH.

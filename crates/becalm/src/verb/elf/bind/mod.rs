@@ -1,8 +1,10 @@
 //! `becalm elf bind`.
 
 pub mod data;
+mod seen_run;
 pub mod view;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use anyhow::{Context, anyhow};
@@ -29,11 +31,22 @@ seen load.
 Examples:
   becalm elf bind --dry-run /opt/spack/opt
   becalm elf bind /opt/spack/opt
+  becalm elf bind --run -- python3 -c 'import numpy'     what it opens while it runs, too
   becalm elf bind --json --dry-run ./app | jq '.left_out'")]
 pub struct ElfBindArgs {
-    /// Files, and directories whose files are bound
-    #[arg(required = true, value_name = "PATH")]
+    /// Files, and directories whose files are bound; with a run, by default all that it loads that is
+    /// not the system's
+    #[arg(required_unless_present_any = ["run", "recording"], value_name = "PATH")]
     paths: Vec<PathBuf>,
+
+    /// Run the command after --, and bind what its programs open while they run, too: extension
+    /// modules, plug-ins
+    #[arg(long, requires = "command", conflicts_with = "recording")]
+    run: bool,
+
+    /// The same of a run that was recorded (becalm record)
+    #[arg(long, value_name = "REC")]
+    recording: Option<PathBuf>,
 
     #[command(flatten)]
     how: BindFlags,
@@ -49,6 +62,10 @@ pub struct ElfBindArgs {
     /// Print one JSON object (docs/schema/becalm.elf.bind.md)
     #[arg(long)]
     json: bool,
+
+    /// With --run: the command and its arguments
+    #[arg(last = true, requires = "run", value_name = "CMD")]
+    command: Vec<OsString>,
 }
 
 /// How to bind.
@@ -139,9 +156,18 @@ impl BindFlags {
 
 /// Runs the verb.
 pub fn run(args: &ElfBindArgs) -> Result<u8, Failure> {
-    let options = args.how.options()?;
-    let binding = plan(&args.paths, &options)?;
-    let plan = binding.to_plan(format!("elf bind {}", term::shell_line(&args.paths)));
+    let mut options = args.how.options()?;
+    let mut paths = args.paths.clone();
+    let run = seen_run::of(args)?;
+    if let Some(run) = &run {
+        options.environments.clone_from(&run.starts.environments);
+        if paths.is_empty() {
+            paths.clone_from(&run.loaded);
+        }
+    }
+    let mut binding = plan(&paths, &options)?;
+    binding.left_out.extend(run.into_iter().flat_map(|run| run.left_out()));
+    let plan = binding.to_plan(format!("elf bind {}", term::shell_line(&paths)));
     if let Some(file) = &args.plan {
         crate::save::whole(file, std::path::Path::new(""), |out| plan.write(out))?;
     }
