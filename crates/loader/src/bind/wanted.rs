@@ -235,10 +235,7 @@ impl BindFacts<'_> {
         if keeps || list.is_empty() {
             return SearchPathEdit::Keep;
         }
-        if self.is_seen_later(number)
-            && list_depends_on_place(list)
-            && self.leads_no_more(number)
-        {
+        if self.is_seen_later(number) && list_depends_on_place(list) && self.leads_no_more(number) {
             return SearchPathEdit::Remove;
         }
         let has_open = match self.packed.is_image() {

@@ -14,6 +14,7 @@ use loader::bind::{self, BindError, BindMode, BindOptions, BindProgress, Binding
 
 use crate::again;
 use crate::exit::{Failure, NO, USAGE};
+use crate::stdout_redirect::StdoutRedirect;
 use view::Bound;
 
 /// Make executables and libraries load what they load today, without searching
@@ -40,7 +41,7 @@ pub struct ElfBindArgs {
     paths: Vec<PathBuf>,
 
     /// Run the command after --, and bind what its programs open while they run, too: extension
-    /// modules, plug-ins
+    /// modules, plug-ins. With --json, what it prints goes to standard error
     #[arg(long, requires = "command", conflicts_with = "recording")]
     run: bool,
 
@@ -158,6 +159,7 @@ impl BindFlags {
 pub fn run(args: &ElfBindArgs) -> Result<u8, Failure> {
     let mut options = args.how.options()?;
     let mut paths = args.paths.clone();
+    let redirect = StdoutRedirect::to_stderr(args.run && args.json).map_err(Failure::of_command)?;
     let run = seen_run::of(args)?;
     if let Some(run) = &run {
         options.environments.clone_from(&run.starts.environments);
@@ -178,7 +180,11 @@ pub fn run(args: &ElfBindArgs) -> Result<u8, Failure> {
     };
     let bound = Bound::of(&binding, applied.as_deref());
     if args.json {
-        term::print(&term::json(&bound.data())?)?;
+        let text = term::json(&bound.data())?;
+        match redirect {
+            Some(redirect) => redirect.print(&text)?,
+            None => term::print(&text)?,
+        }
     } else {
         let next = next(&binding, applied.as_deref());
         term::print(&bound.render(term::width::terminal(), &next))?;
