@@ -82,7 +82,19 @@ impl RecordedSearch<'_> {
             LoaderSetting::for_program(disk, program).map_err(|error| error.to_string())?;
         let mut setting = setting.with_environment(|name| variables.get(name).cloned());
         setting.working_directory = path(recording.path(self.exec.cwd));
-        inferred_calls(disk, program, &setting, (&self.start, &self.later))
-            .map_err(|error| error.to_string())
+        let calls = inferred_calls(disk, program, &setting, (&self.start, &self.later))
+            .map_err(|error| error.to_string())?;
+        let is_relative = |call: &Dlopen| {
+            call.name.as_bytes().contains(&b'/') && Path::new(&call.name).is_relative()
+        };
+        let is_here = std::env::current_dir().is_ok_and(|it| it == setting.working_directory);
+        match calls.iter().find(|call| is_relative(call)).filter(|_| !is_here) {
+            Some(call) => Err(format!(
+                "{} was opened in another working directory: {}",
+                call.name.to_string_lossy(),
+                setting.working_directory.display()
+            )),
+            None => Ok(calls),
+        }
     }
 }

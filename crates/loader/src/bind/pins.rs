@@ -369,10 +369,8 @@ fn unsafe_to_pin(
             return Some(refused);
         }
     } else if !rules.absolute && rules.later.contains(&file.id) {
-        let stays = stays_a_name(file, votes, runs);
-        let is_by_origin = stays.is_some() && by(Through::Origin);
-        if let Some(reason) = stays {
-            return Some(if is_by_origin { SearchedReason::Relocatable } else { reason });
+        if let Some(reason) = stays_a_name(file, votes, runs) {
+            return Some(reason);
         }
     } else if !rules.absolute && by(Through::Origin) {
         return Some(SearchedReason::Relocatable);
@@ -396,12 +394,24 @@ fn stays_a_name(file: &ElfFileNames, votes: &[Vote], runs: &[LoaderRun]) -> Opti
     }
     let loaders = || votes.iter().flat_map(|vote| runs[vote.run].loaders_of(file.id));
     if loaders().any(|it| depends_on_place(&it.object)) {
-        return Some(SearchedReason::Movable);
+        let searches = |vote: &Vote| is_searched_for(file, vote, &runs[vote.run]);
+        return Some(match votes.iter().any(searches) {
+            true => SearchedReason::Relocatable,
+            false => SearchedReason::Movable,
+        });
     }
     let is_the_machines =
         |vote: &Vote| matches!(vote.found, ResolvedBy::BySystem | ResolvedBy::Directly);
     let is_searched = loaders().any(|it| !it.object.search_path().is_empty());
     (!is_searched && votes.iter().all(is_the_machines)).then_some(SearchedReason::Movable)
+}
+
+/// Whether a list of `$ORIGIN`s leads to it, and the file is the first to ask for it.
+fn is_searched_for(file: &ElfFileNames, vote: &Vote, run: &LoaderRun) -> bool {
+    let target = run.members.iter().find(|it| Some(it.id) == vote.to);
+    let asks = target.and_then(|it| it.asked_by).map(|asks| run.members[asks].id);
+    matches!(vote.found, ResolvedBy::ByList { through: Through::Origin, .. })
+        && asks == Some(file.id)
 }
 
 /// Whether a library is one that a file can name by its own `$ORIGIN`, to a loader that knows that in

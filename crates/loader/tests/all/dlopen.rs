@@ -61,7 +61,9 @@ fn recorded(seen: &Seen) -> RecordedProbe {
     let error = seen.error.as_deref().map(|name| {
         Errno((1..200).find(|number| recording::errno_name(*number) == name).unwrap().into())
     });
-    RecordedProbe { call, path: seen.path.clone(), error }
+    // Whole, and without what says nothing: so becalm records it.
+    let path = Path::new("/").join(&seen.path).components().collect();
+    RecordedProbe { call, path, error }
 }
 
 /// The calls that explain a run, every lookup of it.
@@ -134,6 +136,17 @@ fn components_of_open_mpi_are_predicted_probe_for_probe() {
     let opens = calls(Path::new("/usr/bin/ompi_info"), &["--all"]);
     let is_component = |call: &&Dlopen| call.name.to_string_lossy().contains("/mca_");
     assert!(opens.iter().filter(is_component).count() >= 50, "{}", opens.len());
+}
+
+#[test]
+fn a_path_from_the_working_directory_is_told_from_the_same_path_in_full() {
+    let shop = Workshop::new();
+    let base = shop.library("lib/libbase.so", &[], &[]);
+    let plugin = shop.library("lib/libplugin.so", &[&base], &[&runpath("$ORIGIN")]);
+    let program = opener(&shop, &[&runpath(text(&shop.path("lib")))]);
+    let relative = format!(".{}", text(&plugin));
+    let calls = calls(&program, &[&relative]);
+    assert_eq!(calls[0].name, *relative, "another directory than the program's list has");
 }
 
 #[test]

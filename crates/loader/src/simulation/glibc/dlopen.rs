@@ -1,6 +1,7 @@
 //! Objects that a running program opens (`dl_open_worker_begin` in elf/dl-open.c).
 
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -84,7 +85,7 @@ impl GlibcLoader<'_> {
     /// The call that explains most of what follows, all lookups of it; of equals, the most direct one.
     fn best_call(&self, later: &[RecordedProbe]) -> Option<(Dlopen, Self)> {
         let callers = self.callers();
-        let calls = names(later, self.profile).into_iter().flat_map(|name| {
+        let calls = self.names(later).into_iter().flat_map(|name| {
             let call = move |caller: &FileId| Dlopen { name: name.clone(), caller: *caller };
             callers.iter().map(call).collect::<Vec<_>>()
         });
@@ -156,14 +157,23 @@ impl GlibcLoader<'_> {
     fn place_of(&self, map: usize) -> &OsStr {
         Path::new(&self.maps[map].path).parent().unwrap_or(Path::new("")).as_os_str()
     }
-}
 
-/// The names that a call may have had whose lookups begin so: a path, or what was looked for.
-fn names(later: &[RecordedProbe], profile: &GlibcProfile) -> Vec<OsString> {
-    let opens = || later.iter().filter(|probe| probe.call == ProbeCall::Open);
-    let is_cache = |probe: &RecordedProbe| profile.cache.as_ref() == Some(&probe.path);
-    let direct = later.first().filter(|probe| probe.call == ProbeCall::Open && !is_cache(probe));
-    let searched = opens().find(|probe| !is_cache(probe)).and_then(|probe| probe.path.file_name());
-    let direct = direct.map(|probe| probe.path.as_os_str().to_owned());
-    direct.into_iter().chain(searched.map(OsStr::to_owned)).collect()
+    /// The names that a call may have had whose lookups begin so: a path, the same from the working
+    /// directory, which a recording does not tell apart, or what was looked for.
+    fn names(&self, later: &[RecordedProbe]) -> Vec<OsString> {
+        let is_open = |probe: &&RecordedProbe| probe.call == ProbeCall::Open;
+        let is_cache = |probe: &RecordedProbe| self.profile.cache.as_ref() == Some(&probe.path);
+        let direct = later.first().filter(is_open).filter(|probe| !is_cache(probe));
+        let direct = direct.map(|probe| probe.path.as_path());
+        let below = direct.and_then(|it| it.strip_prefix(&self.setting.working_directory).ok());
+        let is_path = |it: &&Path| it.as_os_str().as_bytes().contains(&b'/');
+        let searched = later.iter().filter(is_open).find(|probe| !is_cache(probe));
+        let names = [
+            direct.map(|it| it.as_os_str().to_owned()),
+            below.map(|it| Path::new(".").join(it).into_os_string()),
+            below.filter(is_path).map(|it| it.as_os_str().to_owned()),
+            searched.and_then(|probe| probe.path.file_name()).map(OsStr::to_owned),
+        ];
+        names.into_iter().flatten().collect()
+    }
 }

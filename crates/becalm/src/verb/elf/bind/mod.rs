@@ -65,7 +65,7 @@ pub struct ElfBindArgs {
     json: bool,
 
     /// With --run: the command and its arguments
-    #[arg(last = true, requires = "run", value_name = "CMD")]
+    #[arg(last = true, requires = "run", conflicts_with = "recording", value_name = "CMD")]
     command: Vec<OsString>,
 }
 
