@@ -155,6 +155,17 @@ impl BindFlags {
     }
 }
 
+impl ElfBindArgs {
+    /// What is bound, as it was typed: where no path was, the run.
+    fn named(&self) -> String {
+        match &self.recording {
+            _ if !self.paths.is_empty() => term::shell_line(&self.paths),
+            Some(file) => format!("--recording {}", term::quoted_path(file)),
+            None => format!("--run -- {}", term::shell_line(&self.command)),
+        }
+    }
+}
+
 /// Runs the verb.
 pub fn run(args: &ElfBindArgs) -> Result<u8, Failure> {
     let mut options = args.how.options()?;
@@ -169,7 +180,7 @@ pub fn run(args: &ElfBindArgs) -> Result<u8, Failure> {
     }
     let mut binding = plan(&paths, &options)?;
     binding.left_out.extend(run.into_iter().flat_map(|run| run.left_out()));
-    let plan = binding.to_plan(format!("elf bind {}", term::shell_line(&paths)));
+    let plan = binding.to_plan(format!("elf bind {}", args.named()));
     if let Some(file) = &args.plan {
         crate::save::whole(file, std::path::Path::new(""), |out| plan.write(out))?;
     }
