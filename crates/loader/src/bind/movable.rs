@@ -4,18 +4,21 @@
 //! What a file's own list finds is named by `$ORIGIN`. What the machine has stays a name: once nothing
 //! is left that the list leads to, it goes, and no directory of the tree is searched in vain.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use super::collect::entries;
+use super::collect::{ElfFileNames, entries};
 use super::farm::FOR_HARDWARE;
 use super::packed::directories_of;
-use super::pins::Pin;
-use super::resolve::LoaderRunObject;
+use super::pins::{Pin, SearchedReason, Vote, needed};
+use super::places::depends_on_place;
+use super::resolve::{LoaderRun, LoaderRunObject, ResolvedBy};
+use super::through::Through;
 use super::wanted::BindFacts;
+use crate::edit::NeededEdit;
 use crate::object::is_library_name;
 use crate::{FileId, World};
 
@@ -54,6 +57,102 @@ impl BindFacts<'_> {
         let pin = number.and_then(|number| self.pins.by_file.get(&number)?.get(entry));
         matches!(pin, Some(Pin::To(_) | Pin::Settled))
     }
+}
+
+impl LoaderRun {
+    /// How a member names another by its own `$ORIGIN`: as the list of `$ORIGIN`s does by which it was
+    /// the first to find it, or beside itself, where another's list did.
+    pub fn beside(&self, member: usize, target: usize) -> Option<Vec<u8>> {
+        let (asks, target) = (&self.members[member], &self.members[target]);
+        let ResolvedBy::ByList { through: Through::Origin, .. } = target.found else {
+            return None;
+        };
+        let origin = asks.path.parent()?.as_os_str().as_bytes();
+        let below = target.path.as_os_str().as_bytes().strip_prefix(origin)?;
+        let is_first = target.asked_by == Some(member) && below.starts_with(b"/");
+        is_first.then(|| [&b"$ORIGIN"[..], below].concat())
+    }
+
+    /// A member, the one that asked for it, and so on up to the program.
+    pub fn loaders_of(&self, id: FileId) -> impl Iterator<Item = &LoaderRunObject> {
+        let first = self.members.iter().find(|member| member.id == id);
+        std::iter::successors(first, |member| Some(&self.members[member.asked_by?]))
+    }
+}
+
+/// Why a name stays in a file that programs load only while they run. Trees that find themselves stay
+/// movable: what such a list finds is named by the file's own `$ORIGIN`, and nothing else is named. And where
+/// there is no list, what the machine has costs no search.
+pub(super) fn stays_a_name(
+    file: &ElfFileNames,
+    votes: &[Vote],
+    runs: &[LoaderRun],
+) -> Option<SearchedReason> {
+    if votes.iter().any(|vote| is_beside(file, vote, runs)) {
+        return None;
+    }
+    let loaders = || votes.iter().flat_map(|vote| runs[vote.run].loaders_of(file.id));
+    if loaders().any(|it| depends_on_place(&it.object)) {
+        let searches = |vote: &Vote| is_searched_for(file, vote, &runs[vote.run]);
+        return Some(match votes.iter().any(searches) {
+            true => SearchedReason::Relocatable,
+            false => SearchedReason::Movable,
+        });
+    }
+    let is_the_machines =
+        |vote: &Vote| matches!(vote.found, ResolvedBy::BySystem | ResolvedBy::Directly);
+    let is_searched = loaders().any(|it| !it.object.search_path().is_empty());
+    (!is_searched && votes.iter().all(is_the_machines)).then_some(SearchedReason::Movable)
+}
+
+/// Whether a list of `$ORIGIN`s leads to it, and the file is the first to ask for it.
+fn is_searched_for(file: &ElfFileNames, vote: &Vote, run: &LoaderRun) -> bool {
+    let target = run.members.iter().find(|it| Some(it.id) == vote.to);
+    let asks = target.and_then(|it| it.asked_by).map(|asks| run.members[asks].id);
+    matches!(vote.found, ResolvedBy::ByList { through: Through::Origin, .. })
+        && asks == Some(file.id)
+}
+
+/// Whether a library is one that a file can name by its own `$ORIGIN`, to a loader that knows that in
+/// names.
+fn is_beside(file: &ElfFileNames, vote: &Vote, runs: &[LoaderRun]) -> bool {
+    let run = &runs[vote.run];
+    let number = |id: Option<FileId>| run.members.iter().position(|it| Some(it.id) == id);
+    let (Some(member), Some(target)) = (number(Some(file.id)), number(vote.to)) else {
+        return false;
+    };
+    !run.is_musl && run.beside(member, target).is_some()
+}
+
+/// The names of a file, some of which become paths.
+///
+/// glibc compares what versions are asked of with names in which tokens are replaced (`find_needed` in
+/// elf/dl-version.c): of a library that `$ORIGIN` names, nobody could be asked. So its plain name
+/// follows, which the loader knows by then.
+pub(super) fn by_paths(file: &ElfFileNames, paths: BTreeMap<usize, Vec<u8>>) -> NeededEdit {
+    let names: Vec<&[u8]> = needed(file).map(OsStr::as_bytes).collect();
+    let asked = |name: &[u8]| file.object.verneed.iter().any(|it| it.file.as_bytes() == name);
+    let by_origin = paths.iter().filter(|(_, path)| path.starts_with(b"$"));
+    let also: BTreeSet<&[u8]> = by_origin
+        .filter_map(|(entry, _)| names.get(*entry).copied())
+        .filter(|it| asked(it))
+        .collect();
+    if paths.is_empty() {
+        return NeededEdit::Keep;
+    }
+    if also.is_empty() {
+        return NeededEdit::Replace(paths);
+    }
+    let mut all: Vec<Vec<u8>> = names.iter().map(|name| name.to_vec()).collect();
+    all.extend(also.iter().map(|name| name.to_vec()));
+    let mut providers = BTreeMap::new();
+    for (entry, path) in paths {
+        if !also.contains(names[entry]) {
+            providers.insert(names[entry].to_vec(), path.clone());
+        }
+        all[entry] = path;
+    }
+    NeededEdit::List { names: all, providers }
 }
 
 /// Whether an object looks for a name by the lists of those that loaded it: it has no DT_RUNPATH, and

@@ -14,12 +14,12 @@ use std::path::PathBuf;
 use super::bars::Closed;
 use super::collect::{ElfFileNames, numbers};
 use super::known_by::NameLoss;
+use super::movable::stays_a_name;
 use super::names::names;
 use super::own::OwnLists;
 use super::packed::PackedPaths;
-use super::places::depends_on_place;
 use super::resolve::{LoaderRun, ResolvedBy};
-use super::through::{Through, is_variant};
+use super::through::Through;
 use super::variants::Variants;
 use super::{Conflict, Leave};
 use crate::FileId;
@@ -112,10 +112,10 @@ pub(super) struct PinRules<'a> {
 
 /// One start's say on one entry.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Vote {
-    run: usize,
-    to: Option<FileId>,
-    found: ResolvedBy,
+pub(super) struct Vote {
+    pub run: usize,
+    pub to: Option<FileId>,
+    pub found: ResolvedBy,
 }
 
 /// Decides for every file.
@@ -351,7 +351,7 @@ fn unsafe_to_pin(
             |vote| matches!(vote.found, ResolvedBy::ByList { through, .. } if through == wanted),
         )
     };
-    if by(Through::Processor) || votes.iter().any(|vote| has_variants(rules, vote, runs)) {
+    if by(Through::Processor) || votes.iter().any(|vote| rules.variants.has_any_of(vote, runs)) {
         return Some(SearchedReason::Processor);
     }
     if by(Through::Dollar) {
@@ -385,46 +385,6 @@ fn unsafe_to_pin(
     votes.iter().any(relies).then_some(SearchedReason::Incomplete)
 }
 
-/// Why a name stays in a file that programs load only while they run. Trees that find themselves stay
-/// movable: what such a list finds is named by the file's own `$ORIGIN`, and nothing else is named. And where
-/// there is no list, what the machine has costs no search.
-fn stays_a_name(file: &ElfFileNames, votes: &[Vote], runs: &[LoaderRun]) -> Option<SearchedReason> {
-    if votes.iter().any(|vote| is_beside(file, vote, runs)) {
-        return None;
-    }
-    let loaders = || votes.iter().flat_map(|vote| runs[vote.run].loaders_of(file.id));
-    if loaders().any(|it| depends_on_place(&it.object)) {
-        let searches = |vote: &Vote| is_searched_for(file, vote, &runs[vote.run]);
-        return Some(match votes.iter().any(searches) {
-            true => SearchedReason::Relocatable,
-            false => SearchedReason::Movable,
-        });
-    }
-    let is_the_machines =
-        |vote: &Vote| matches!(vote.found, ResolvedBy::BySystem | ResolvedBy::Directly);
-    let is_searched = loaders().any(|it| !it.object.search_path().is_empty());
-    (!is_searched && votes.iter().all(is_the_machines)).then_some(SearchedReason::Movable)
-}
-
-/// Whether a list of `$ORIGIN`s leads to it, and the file is the first to ask for it.
-fn is_searched_for(file: &ElfFileNames, vote: &Vote, run: &LoaderRun) -> bool {
-    let target = run.members.iter().find(|it| Some(it.id) == vote.to);
-    let asks = target.and_then(|it| it.asked_by).map(|asks| run.members[asks].id);
-    matches!(vote.found, ResolvedBy::ByList { through: Through::Origin, .. })
-        && asks == Some(file.id)
-}
-
-/// Whether a library is one that a file can name by its own `$ORIGIN`, to a loader that knows that in
-/// names.
-fn is_beside(file: &ElfFileNames, vote: &Vote, runs: &[LoaderRun]) -> bool {
-    let run = &runs[vote.run];
-    let number = |id: Option<FileId>| run.members.iter().position(|it| Some(it.id) == id);
-    let (Some(member), Some(target)) = (number(Some(file.id)), number(vote.to)) else {
-        return false;
-    };
-    !run.is_musl && run.beside(member, target).is_some()
-}
-
 fn loses_name(
     rules: &PinRules<'_>,
     file: &ElfFileNames,
@@ -435,14 +395,4 @@ fn loses_name(
     let run = &runs[vote.run];
     let target = run.members.iter().find(|member| Some(member.id) == vote.to);
     target.is_some_and(|it| rules.name_loss.concerns(file.id, name, &it.object, run.is_musl))
-}
-
-/// Whether there are variants of a file for some hardware, of this processor or another.
-fn has_variants(rules: &PinRules<'_>, vote: &Vote, runs: &[LoaderRun]) -> bool {
-    let mut members = runs[vote.run].members.iter();
-    let Some(member) = members.find(|member| Some(member.id) == vote.to) else { return false };
-    let (Some(directory), Some(name)) = (member.path.parent(), member.path.file_name()) else {
-        return false;
-    };
-    is_variant(&member.path) || rules.variants.has(directory, name)
 }

@@ -380,25 +380,6 @@ impl LoaderRun {
         })
     }
 
-    /// How a member names another by its own `$ORIGIN`: as the list of `$ORIGIN`s does by which it was
-    /// the first to find it, or beside itself, where another's list did.
-    pub fn beside(&self, member: usize, target: usize) -> Option<Vec<u8>> {
-        let (asks, target) = (&self.members[member], &self.members[target]);
-        let ResolvedBy::ByList { through: Through::Origin, .. } = target.found else {
-            return None;
-        };
-        let origin = asks.path.parent()?.as_os_str().as_bytes();
-        let below = target.path.as_os_str().as_bytes().strip_prefix(origin)?;
-        let is_first = target.asked_by == Some(member) && below.starts_with(b"/");
-        is_first.then(|| [&b"$ORIGIN"[..], below].concat())
-    }
-
-    /// A member, the one that asked for it, and so on up to the program.
-    pub fn loaders_of(&self, id: FileId) -> impl Iterator<Item = &LoaderRunObject> {
-        let first = self.members.iter().find(|member| member.id == id);
-        std::iter::successors(first, |member| Some(&self.members[member.asked_by?]))
-    }
-
     pub fn path<'a>(&self, files: &'a [ElfFileNames]) -> &'a Path {
         files[self.root].path()
     }

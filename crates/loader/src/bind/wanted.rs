@@ -1,6 +1,6 @@
 //! The edits that binding asks for.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -9,6 +9,7 @@ use rayon::prelude::*;
 
 use super::collect::{ElfFileNames, OWN_DIRECTORY};
 use super::farm::{Farms, root_of};
+use super::movable::by_paths;
 use super::packed::PackedPaths;
 use super::pins::{Pin, Pins, needed};
 use super::places::{RELOCATABLE, list_depends_on_place};
@@ -326,37 +327,6 @@ impl BindFacts<'_> {
             other => other,
         }
     }
-}
-
-/// The names of a file, some of which become paths.
-///
-/// glibc compares what versions are asked of with names in which tokens are replaced (`find_needed` in
-/// elf/dl-version.c): of a library that `$ORIGIN` names, nobody could be asked. So its plain name
-/// follows, which the loader knows by then.
-fn by_paths(file: &ElfFileNames, paths: BTreeMap<usize, Vec<u8>>) -> NeededEdit {
-    let names: Vec<&[u8]> = needed(file).map(OsStr::as_bytes).collect();
-    let asked = |name: &[u8]| file.object.verneed.iter().any(|it| it.file.as_bytes() == name);
-    let by_origin = paths.iter().filter(|(_, path)| path.starts_with(b"$"));
-    let also: BTreeSet<&[u8]> = by_origin
-        .filter_map(|(entry, _)| names.get(*entry).copied())
-        .filter(|it| asked(it))
-        .collect();
-    if paths.is_empty() {
-        return NeededEdit::Keep;
-    }
-    if also.is_empty() {
-        return NeededEdit::Replace(paths);
-    }
-    let mut all: Vec<Vec<u8>> = names.iter().map(|name| name.to_vec()).collect();
-    all.extend(also.iter().map(|name| name.to_vec()));
-    let mut providers = BTreeMap::new();
-    for (entry, path) in paths {
-        if !also.contains(names[entry]) {
-            providers.insert(names[entry].to_vec(), path.clone());
-        }
-        all[entry] = path;
-    }
-    NeededEdit::List { names: all, providers }
 }
 
 /// Makes a list of the same kind: DT_RPATH or DT_RUNPATH.
