@@ -1,1 +1,2 @@
 store /opt/store
+ln -s "$(numpy)" venv

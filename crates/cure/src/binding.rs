@@ -11,7 +11,7 @@ use loader::Disk;
 use loader::bind::{self, BindError, BindOptions, Binding, Effect, KeepRpath};
 use recording::{Phase, ProcessId, Recording};
 
-use crate::environments;
+use crate::environments::seen_starts;
 use crate::plan::CureOptions;
 use crate::prediction::CureEffect;
 
@@ -30,7 +30,7 @@ pub(crate) fn simulated(
         for_copies,
         // Of all programs that there are, one start tells of those that it ran.
         others_load: true,
-        environments: environments::seen_in(recording),
+        environments: seen_starts(recording).environments,
         ..options.bind.clone()
     };
     if for_copies {
@@ -56,7 +56,7 @@ fn spared(recording: &Recording, programs: &[Effect]) -> Option<CallSet> {
     let mut left: HashMap<(ProcessId, usize), HashMap<&[u8], usize>> = HashMap::new();
     let mut taken_away = CallSet::default();
     for (number, event) in recording.events.iter().enumerate() {
-        let is_search = event.in_loader && event.phase == Phase::Loading && event.is_metadata();
+        let is_search = event.in_loader && event.is_metadata();
         let (true, Some(path)) = (is_search, event.path) else { continue };
         let execs = &recording.process(event.process).execs;
         let Some(exec) = execs.iter().rposition(|exec| exec.at <= event.start) else { continue };

@@ -1,36 +1,69 @@
-//! The environments that a command's programs were started in, as far as loaders read them.
+//! The environments that a command's programs were started in, as far as loaders read them, and what
+//! these programs opened while they ran.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use loader::bind::StartEnvironment;
+use loader::{Disk, RecordedProbe, recorded_searches};
 use recording::{Exec, Recording};
 
 /// What loaders read (ld.so(8)).
 const READ: &[&str] =
     &["LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT", "LD_HWCAP_MASK", "GLIBC_TUNABLES"];
 
-/// Those in which something is set, in the order in which they were seen, each with its programs.
-pub(crate) fn seen_in(recording: &Recording) -> Vec<StartEnvironment> {
-    let mut seen: Vec<StartEnvironment> = Vec::new();
-    let execs = recording.processes.iter().flat_map(|process| &process.execs);
-    for exec in execs {
-        let variables = variables(exec);
-        let image = Path::new(OsStr::from_bytes(recording.path(exec.image)));
+/// How programs were seen to start, and to go on.
+#[derive(Debug, Default)]
+pub struct SeenStarts {
+    /// Those in which something is set, or opened later, in the order in which they were seen, each
+    /// with its programs.
+    pub environments: Vec<StartEnvironment>,
+    /// Programs of which it is not known what they opened while they ran, and why.
+    pub unexplained: Vec<(PathBuf, String)>,
+}
+
+/// One start, with all that its loader looked up.
+type SeenStart = (PathBuf, BTreeMap<OsString, OsString>, Vec<RecordedProbe>);
+
+/// The environments and later opens of all programs of a recording.
+pub fn seen_starts(recording: &Recording) -> SeenStarts {
+    let disk = Disk::new();
+    let mut seen = SeenStarts::default();
+    // The same start is seen once for each rank: it is explained once.
+    let mut known: HashSet<SeenStart> = HashSet::new();
+    for search in recorded_searches(recording) {
+        let variables = variables(search.exec);
+        let image = Path::new(OsStr::from_bytes(recording.path(search.exec.image)));
         let program: PathBuf = image.canonicalize().unwrap_or_else(|_| image.to_owned());
-        if variables.is_empty() {
+        let lookups = search.start.iter().chain(&search.later).cloned().collect();
+        if !known.insert((program.clone(), variables.clone(), lookups)) {
             continue;
         }
-        match seen.iter_mut().find(|known| known.variables == variables) {
-            Some(known) => drop(known.programs.insert(program)),
-            None => {
-                seen.push(StartEnvironment { variables, programs: BTreeSet::from([program]) });
+        let opens = search.calls(recording, &disk, &program, &variables).unwrap_or_else(|why| {
+            if !seen.unexplained.iter().any(|(known, _)| *known == program) {
+                seen.unexplained.push((program.clone(), why));
             }
+            Vec::new()
+        });
+        if !variables.is_empty() || !opens.is_empty() {
+            seen.add(StartEnvironment { variables, programs: BTreeSet::from([program]), opens });
         }
     }
     seen
+}
+
+impl SeenStarts {
+    fn add(&mut self, start: StartEnvironment) {
+        let is_same = |known: &&mut StartEnvironment| {
+            known.variables == start.variables && known.opens == start.opens
+        };
+        match self.environments.iter_mut().find(is_same) {
+            Some(known) => known.programs.extend(start.programs),
+            None => self.environments.push(start),
+        }
+    }
 }
 
 fn variables(exec: &Exec) -> BTreeMap<OsString, OsString> {

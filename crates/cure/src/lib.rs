@@ -40,12 +40,14 @@ mod search_list;
 mod search_value;
 mod walk;
 
+pub use self::loader::loaded_files;
 pub use binding::{belongs_to_the_system, named_and_not_shown};
 pub use calm_file::{
     CalmChange, CalmEnvironment, CalmFile, CalmFileError, CalmImage, CalmImageBeside, CalmSavings,
     CalmWait, ReliedFile, ShownCopy,
 };
 pub use cure::{CloserLook, CommandPath, Cure, CureActor, CureChange, RefusedCure, StormCures};
+pub use environments::{SeenStarts, seen_starts};
 pub use machine::{FileWriter, Machine, ModuleCure};
 pub use plan::{CureOptions, CurePlan, TakenAway, calm_file_name};
 pub use prediction::{CurePrediction, PredictedStart};

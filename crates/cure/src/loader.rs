@@ -54,7 +54,7 @@ impl BoundFiles {
 
     fn planned(input: &PlanInput) -> Result<BoundFiles, BindError> {
         let PlanInput { recording, machine, options, predictor, .. } = input;
-        let files = candidates(recording);
+        let files = loaded_files(recording);
         let others = others(&files, machine);
         let mut all = BoundFiles::default();
         if others.len() < files.len() {
@@ -157,7 +157,7 @@ fn can_gain(input: &PlanInput) -> bool {
 }
 
 /// What the command loads, that is there and not the system's.
-fn candidates(recording: &Recording) -> Vec<PathBuf> {
+pub fn loaded_files(recording: &Recording) -> Vec<PathBuf> {
     let files = loaded(recording, |path| !belongs_to_the_system(path));
     files.iter().map(|file| file.path().to_owned()).filter(|path| path.is_file()).collect()
 }

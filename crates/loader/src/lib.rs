@@ -14,9 +14,10 @@
 //! | `bind` | a plan after which nothing is searched |
 //! | `arch` | what this machine's processor decides |
 //! | `facts` | what a recording keeps of an ELF file |
+//! | `recorded` | what a recording keeps of loaders' lookups |
 //! | `source` | bytes at an offset, of a file that may be cut or hostile |
 //!
-//! Not simulated: auditing libraries ([`SimulateError::Audited`]), `dlopen` during the run, a
+//! Not simulated: auditing libraries ([`SimulateError::Audited`]), `dlclose`, and `dlopen` by musl, a
 //! loader that is started as a program (`ld.so PROGRAM`), the file that `LD_PROFILE` writes, a
 //! program that asks for an executable stack where `glibc.rtld.execstack` forbids it, and other
 //! machines than x86.
@@ -27,6 +28,7 @@ mod cache;
 pub mod edit;
 mod facts;
 pub mod object;
+mod recorded;
 pub mod setting;
 pub mod simulation;
 mod source;
@@ -35,6 +37,10 @@ pub mod world;
 pub use cache::LdSoCache;
 pub use facts::facts;
 pub use object::{ElfError, ElfObject, Identity};
+pub use recorded::{RecordedSearch, recorded_searches};
 pub use setting::{Libc, LoaderSetting, SettingError};
-pub use simulation::{SimulateError, Simulation, outline, simulate};
+pub use simulation::{
+    Dlopen, RecordedProbe, SimulateError, Simulation, inferred_calls, outline, outline_run,
+    simulate, simulate_run,
+};
 pub use world::{Disk, EntryKind, Errno, FileId, OpenedFile, PlannedWorld, World};

@@ -8,7 +8,7 @@ use testkit::{Ran, Scene, run};
 
 /// Of every verb that takes a command: a line without its `--`, and where that belongs. `DIR` is a
 /// directory that is made for it.
-const LINES: [(&str, &str); 16] = [
+const LINES: [(&str, &str); 17] = [
     ("check ls -l", "check -- ls -l"),
     ("fix ls -l", "fix -- ls -l"),
     ("run --aslr off ls", "run --aslr off -- ls"),
@@ -16,6 +16,7 @@ const LINES: [(&str, &str); 16] = [
     ("rehearse --profile local DIR ls -l", "rehearse --profile local DIR -- ls -l"),
     ("python scan python3 -c pass", "python scan -- python3 -c pass"),
     ("fork lines sh -c true", "fork lines -- sh -c true"),
+    ("elf bind --dry-run --run ls -l", "elf bind --dry-run --run -- ls -l"),
     ("image build -o DIR/x.sqsh DIR ls -l", "image build -o DIR/x.sqsh DIR -- ls -l"),
     ("lab profile -o DIR/x.svg ls -l", "lab profile -o DIR/x.svg -- ls -l"),
     ("profile -o DIR/y.svg ls -l", "profile -o DIR/y.svg -- ls -l"),

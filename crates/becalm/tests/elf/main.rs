@@ -9,6 +9,7 @@ mod bind_left_out;
 mod bind_loaders;
 mod bind_modes;
 mod bind_places;
+mod bind_run;
 mod bind_unnamed;
 mod tree;
 

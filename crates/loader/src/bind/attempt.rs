@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::collect::{Collected, collect};
+use super::collect::{Collected, add_programs, collect};
 use super::compare::{Compared, compare};
 use super::farm::root_of;
 use super::known_by::NameLoss;
@@ -40,7 +40,8 @@ pub(super) fn plan(
     let paths = &real(paths)?;
     refuse_immutable(paths.iter().filter_map(|path| store_of(path)), options)?;
     progress(BindProgress::Looking);
-    let Collected { files, left_out, stores } = collect(world, paths)?;
+    let Collected { mut files, left_out, stores } = collect(world, paths)?;
+    add_programs(&mut files, &options.environments);
     refuse_immutable(stores.iter().cloned(), options)?;
     let stores: BTreeSet<PackageStore> =
         paths.iter().filter_map(|path| store_of(path)).chain(stores).collect();
@@ -63,6 +64,7 @@ pub(super) fn plan(
         others_load,
         packed,
         name_loss,
+        later: &today.later,
     };
     let pins = decide(&rules, &today.programs, &today.alone, &today.own);
     let candidates = today.searching(&files, &eligible.changeable);
@@ -89,6 +91,7 @@ pub(super) fn plan(
         places: &StartIndex::in_starts(today.programs.iter().chain(&today.alone)),
         musl: &today.musl(&files),
         brought: &today.brought,
+        later: &today.later,
     };
     let mut made = MadeEdits::new();
     let binding = loop {

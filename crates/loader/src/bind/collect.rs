@@ -14,7 +14,7 @@ use rayon::prelude::*;
 use super::dlopen;
 use super::places::depends_on_place;
 use super::stores::{PackageStore, store_marked_by};
-use super::{BindError, UnboundFile};
+use super::{BindError, StartEnvironment, UnboundFile};
 use crate::object::is_library_name;
 use crate::source::{self, open_unnoticed};
 use crate::{ElfError, ElfObject, EntryKind, FileId, OpenedFile, World};
@@ -38,6 +38,8 @@ pub(super) struct ElfFileNames {
     pub object: Arc<ElfObject>,
     /// Whether it may open libraries by name, where that was found out.
     pub may_dlopen: Option<bool>,
+    /// Whether it lies in the given paths; else it is a program that was seen to load what does.
+    pub is_given: bool,
 }
 
 impl ElfFileNames {
@@ -120,6 +122,18 @@ pub(super) fn collect(world: &dyn World, paths: &[PathBuf]) -> Result<Collected,
     collected.files.sort_unstable_by(|a, b| a.names.cmp(&b.names));
     collected.left_out.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     Ok(collected)
+}
+
+/// Programs that lie elsewhere, and were seen to open something while they ran: what they load stays
+/// the same, and tells what the given files load. One that cannot be read tells nothing.
+pub(super) fn add_programs(files: &mut Vec<ElfFileNames>, environments: &[StartEnvironment]) {
+    let seen = environments.iter().filter(|seen| !seen.opens.is_empty());
+    for program in seen.flat_map(|seen| &seen.programs) {
+        let Ok(file) = read_elf(program) else { continue };
+        if files.iter().all(|known| known.id != file.id) {
+            files.push(ElfFileNames { is_given: false, ..file });
+        }
+    }
 }
 
 enum FoundFiles {
@@ -219,6 +233,7 @@ fn read_elf(path: &Path) -> Result<ElfFileNames, ElfError> {
         mode: seen.mode(),
         object: Arc::new(object),
         may_dlopen,
+        is_given: true,
     })
 }
 

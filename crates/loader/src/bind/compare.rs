@@ -152,15 +152,19 @@ pub(super) fn is_same(before: &LoaderRun, after: &LoaderRun) -> bool {
             needs.iter().zip(now).all(|(was, is)| was.is_none() || was == is)
         });
     }
-    before.missing == after.missing && was == is
+    before.missing == after.missing && before.opened == after.opened && was == is
 }
 
-/// Every object in its order, and what serves its needs.
+/// Every object in its order, and what serves its needs, each once: a need that is served already
+/// changes nothing.
 pub(super) fn served(run: &LoaderRun) -> Vec<(FileId, Vec<Option<FileId>>)> {
-    let to = |to: &Option<usize>| to.map(|to| run.members[to].id);
+    let needs = |member: &LoaderRunObject| {
+        let mut seen = HashSet::new();
+        let to = member.needed.iter().map(|to| to.map(|to| run.members[to].id));
+        to.filter(|to| to.is_none_or(|id| seen.insert(id))).collect()
+    };
     let real = run.members.iter().filter(|member| !is_closure(&member.path));
-    let all = real.map(|member| (member.id, member.needed.iter().map(to).collect()));
-    all.collect()
+    real.map(|member| (member.id, needs(member))).collect()
 }
 
 fn is_closure(path: &Path) -> bool {

@@ -12,6 +12,7 @@
 //! | `own` | what a library's own list finds |
 //! | `variants` | variants of libraries for some hardware |
 //! | `places` | files that find others from where they lie |
+//! | `movable` | trees that were seen in use, and can be moved |
 //! | `through` | which kind of directory a list leads through |
 //! | `names` | the one path by which each file is known |
 //! | `known_by` | whether a bound library is still found by its name |
@@ -46,6 +47,7 @@ mod farm;
 mod known_by;
 mod leave;
 mod lessons;
+mod movable;
 mod names;
 mod outcome;
 mod own;

@@ -130,6 +130,14 @@ fn risks(known: &BindFacts<'_>, binding: &Binding) -> Vec<String> {
                 .to_owned(),
         );
     }
+    let mut named = binding.changes.iter().flat_map(|change| &change.needed);
+    if named.any(|(_, name)| name.as_bytes().starts_with(b"$")) {
+        risks.push(
+            "A program that gains rights (set-user-id, file capabilities) loads no library that names \
+             others by $ORIGIN."
+                .to_owned(),
+        );
+    }
     let relies = !binding.links.is_empty() || !binding.files.is_empty();
     if relies {
         risks

@@ -96,7 +96,11 @@ fn from_origin(directory: &[u8]) -> Option<&[u8]> {
 /// The directories of a file's list, where it is opened by this path; one with no name for what only
 /// a start tells.
 fn directories(file: &ElfFileNames, path: &Path) -> Vec<PathBuf> {
-    let Some((list, _)) = list(file) else { return Vec::new() };
+    list(file).map(|(list, _)| directories_of(list, path)).unwrap_or_default()
+}
+
+/// The directories of a list, of a file that is opened by this path.
+pub(super) fn directories_of(list: &OsStr, path: &Path) -> Vec<PathBuf> {
     let parts = list.as_bytes().split(|byte| *byte == b':');
     let origin = path.parent().unwrap_or(Path::new("/"));
     let whole = |part: &[u8]| match from_origin(part) {
@@ -113,19 +117,11 @@ fn directories(file: &ElfFileNames, path: &Path) -> Vec<PathBuf> {
 }
 
 impl BindFacts<'_> {
-    /// How a need is named that a list of `$ORIGIN`s leads to: as that list names it.
+    /// How a need is named that a list of `$ORIGIN`s leads to.
     pub fn beside(&self, number: usize, entry: usize) -> Option<Vec<u8>> {
-        let id = self.files[number].id;
-        self.places.of(id).find_map(|(run, member)| {
-            let target = &run.members[run.members[member].needed.get(entry).copied().flatten()?];
-            let ResolvedBy::ByList { of, through: Through::Origin } = target.found else {
-                return None;
-            };
-            let origin = run.members[of].path.parent()?;
-            let below = target.path.as_os_str().as_bytes();
-            let below = below.strip_prefix(origin.as_os_str().as_bytes())?;
-            (run.members[of].id == id && below.starts_with(b"/"))
-                .then(|| [&b"$ORIGIN"[..], below].concat())
+        self.places.of(self.files[number].id).find_map(|(run, member)| {
+            let target = run.members[member].needed.get(entry).copied().flatten()?;
+            run.beside(member, target)
         })
     }
 

@@ -14,11 +14,12 @@ use std::path::PathBuf;
 use super::bars::Closed;
 use super::collect::{ElfFileNames, numbers};
 use super::known_by::NameLoss;
+use super::movable::stays_a_name;
 use super::names::names;
 use super::own::OwnLists;
 use super::packed::PackedPaths;
 use super::resolve::{LoaderRun, ResolvedBy};
-use super::through::{Through, is_variant};
+use super::through::Through;
 use super::variants::Variants;
 use super::{Conflict, Leave};
 use crate::FileId;
@@ -87,6 +88,9 @@ pub(super) enum SearchedReason {
     Outside,
     /// A directory or link that is asked before it leads out of the image, or nowhere today.
     AskedBefore,
+    /// The machine's own directories have it, and it costs no search, or the file lies in a tree that
+    /// can be moved.
+    Movable,
     /// The library is in no known start, and only the machine's own directories have it.
     Unknown,
 }
@@ -102,14 +106,16 @@ pub(super) struct PinRules<'a> {
     /// Whether programs that are not known load the same libraries.
     pub others_load: bool,
     pub packed: &'a PackedPaths<'a>,
+    /// Files that programs load only while they run.
+    pub later: &'a HashSet<FileId>,
 }
 
 /// One start's say on one entry.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Vote {
-    run: usize,
-    to: Option<FileId>,
-    found: ResolvedBy,
+pub(super) struct Vote {
+    pub run: usize,
+    pub to: Option<FileId>,
+    pub found: ResolvedBy,
 }
 
 /// Decides for every file.
@@ -345,7 +351,7 @@ fn unsafe_to_pin(
             |vote| matches!(vote.found, ResolvedBy::ByList { through, .. } if through == wanted),
         )
     };
-    if by(Through::Processor) || votes.iter().any(|vote| has_variants(rules, vote, runs)) {
+    if by(Through::Processor) || votes.iter().any(|vote| rules.variants.has_any_of(vote, runs)) {
         return Some(SearchedReason::Processor);
     }
     if by(Through::Dollar) {
@@ -361,6 +367,10 @@ fn unsafe_to_pin(
         let refuses = |it: &Vote| rules.packed.refuses(file, name, it.to, it.found, &runs[it.run]);
         if let Some(refused) = votes.iter().find_map(refuses) {
             return Some(refused);
+        }
+    } else if !rules.absolute && rules.later.contains(&file.id) {
+        if let Some(reason) = stays_a_name(file, votes, runs) {
+            return Some(reason);
         }
     } else if !rules.absolute && by(Through::Origin) {
         return Some(SearchedReason::Relocatable);
@@ -385,14 +395,4 @@ fn loses_name(
     let run = &runs[vote.run];
     let target = run.members.iter().find(|member| Some(member.id) == vote.to);
     target.is_some_and(|it| rules.name_loss.concerns(file.id, name, &it.object, run.is_musl))
-}
-
-/// Whether there are variants of a file for some hardware, of this processor or another.
-fn has_variants(rules: &PinRules<'_>, vote: &Vote, runs: &[LoaderRun]) -> bool {
-    let mut members = runs[vote.run].members.iter();
-    let Some(member) = members.find(|member| Some(member.id) == vote.to) else { return false };
-    let (Some(directory), Some(name)) = (member.path.parent(), member.path.file_name()) else {
-        return false;
-    };
-    is_variant(&member.path) || rules.variants.has(directory, name)
 }

@@ -6,7 +6,7 @@ impl SearchedReason {
     /// Why, in words; nothing where the name costs no search.
     pub fn reason(self) -> Option<&'static str> {
         match self {
-            SearchedReason::Served | SearchedReason::Conflict => None,
+            SearchedReason::Served | SearchedReason::Conflict | SearchedReason::Movable => None,
             SearchedReason::Listed => Some("on the list of names that are not bound"),
             SearchedReason::Missing => Some("not found today"),
             SearchedReason::Inherited => Some(INHERITED),

@@ -14,8 +14,8 @@ use super::{Counts, StartEnvironment, UnboundFile};
 use crate::object::Tag;
 use crate::simulation::{Edge, FoundBy, LoadedObject};
 use crate::{
-    ElfObject, FileId, Identity, Libc, LoaderSetting, PlannedWorld, Simulation, World, outline,
-    simulate,
+    Dlopen, ElfObject, FileId, Identity, Libc, LoaderSetting, PlannedWorld, Simulation, World,
+    outline, outline_run, simulate_run,
 };
 
 /// One start, reduced to what binding needs: a store has thousands of them.
@@ -35,6 +35,10 @@ pub(super) struct LoaderRun {
     pub missing: Vec<OsString>,
     /// The environment that it has, by its number; none in the start of anyone else.
     pub environment: Option<usize>,
+    /// What the program opens while it runs.
+    pub opens: Vec<Dlopen>,
+    /// What each of these came to; none where it failed.
+    pub opened: Vec<Option<FileId>>,
     /// Whether it stands for the file's starts where these are counted: it is the one that was seen.
     pub is_told: bool,
 }
@@ -129,27 +133,46 @@ impl<'a> Resolver<'a> {
         (runs, left_out)
     }
 
-    /// The starts of one file: without an environment, then in each that makes a difference.
+    /// The starts of one file: without an environment, then in each that makes a difference; and where
+    /// it was seen to open something, the same with that.
     fn starts_of(&self, number: usize) -> Result<Vec<LoaderRun>, String> {
-        let mut settings = vec![(None, self.setting_of(number, None)?)];
-        for (at, environment) in self.environments.iter().enumerate() {
-            let setting = self.setting_of(number, Some(at))?;
-            let is_new = settings.iter().all(|(_, known)| *known != setting);
-            if is_new && environment.concerns(&self.files[number]) {
-                settings.push((Some(at), setting));
+        let file = &self.files[number];
+        let plain = self.setting_of(number, None)?;
+        let mut starts = vec![PlannedStart { environment: None, setting: &plain, opens: &[] }];
+        let own = self.environments.iter().enumerate().filter(|(_, it)| it.concerns(file));
+        let own: Vec<_> = own
+            .map(|(at, environment)| Ok((at, environment, self.setting_of(number, Some(at))?)))
+            .collect::<Result<_, String>>()?;
+        for (at, StartEnvironment { opens, .. }, setting) in &own {
+            let opens = if file.is_program() { &opens[..] } else { &[] };
+            let environment = (*setting != plain).then_some(*at);
+            for (environment, setting) in [(None, &plain), (environment, setting)] {
+                let is_known = |it: &PlannedStart| it.setting == setting && it.opens == opens;
+                if !starts.iter().any(is_known) {
+                    starts.push(PlannedStart { environment, setting, opens });
+                }
             }
         }
-        let last = settings.len() - 1;
-        let start = |(at, (environment, setting)): (usize, &(Option<usize>, LoaderSetting))| {
-            let start = self.start(self.world, number, setting)?;
-            Ok(LoaderRun { environment: *environment, is_told: at == last, ..start })
+        let last = starts.len() - 1;
+        let opens = starts.iter().any(|start| !start.opens.is_empty());
+        // A run that was seen is told, be it in an environment or not; else the last start.
+        let is_seen = |start: &PlannedStart| {
+            let seen = |(_, seen, setting): &(usize, &StartEnvironment, LoaderSetting)| {
+                setting == start.setting && seen.opens == start.opens
+            };
+            !start.opens.is_empty() && own.iter().any(seen)
         };
-        settings.iter().enumerate().map(start).collect()
+        let start = |(at, planned): (usize, &PlannedStart)| {
+            let is_told = if opens { is_seen(planned) } else { at == last };
+            let start = self.start(self.world, number, planned.setting, planned.opens)?;
+            Ok(LoaderRun { environment: planned.environment, is_told, ..start })
+        };
+        starts.iter().enumerate().map(start).collect()
     }
 
     /// The same start in another world.
     pub fn again(&self, world: &dyn World, run: &LoaderRun) -> Result<LoaderRun, String> {
-        self.start(world, run.root, &self.setting_of(run.root, run.environment)?)
+        self.start(world, run.root, &self.setting_of(run.root, run.environment)?, &run.opens)
     }
 
     /// One start. Of a set-user-id program, as others start it.
@@ -158,10 +181,11 @@ impl<'a> Resolver<'a> {
         world: &dyn World,
         number: usize,
         setting: &LoaderSetting,
+        opens: &[Dlopen],
     ) -> Result<LoaderRun, String> {
-        let simulation = outline(world, self.files[number].path(), setting)
+        let simulation = outline_run(world, self.files[number].path(), setting, opens)
             .map_err(|error| error.to_string())?;
-        Ok(self.reduced(number, setting, simulation))
+        Ok(LoaderRun { opens: opens.to_vec(), ..self.reduced(number, setting, simulation) })
     }
 
     /// What a start looks up that is no object it loads, in order: names that are not there,
@@ -172,7 +196,7 @@ impl<'a> Resolver<'a> {
         run: &LoaderRun,
     ) -> Result<impl Iterator<Item = PathBuf>, String> {
         let setting = self.setting_of(run.root, run.environment)?;
-        let simulation = simulate(world, self.files[run.root].path(), &setting)
+        let simulation = simulate_run(world, self.files[run.root].path(), &setting, &run.opens)
             .map_err(|error| error.to_string())?;
         let loaded: HashSet<PathBuf> = simulation.objects.into_iter().map(|it| it.path).collect();
         let looked_up = simulation.probes.into_iter().map(|probe| probe.path);
@@ -278,6 +302,8 @@ impl<'a> Resolver<'a> {
         });
         let members = members.collect();
         let is_musl = matches!(setting.libc, Libc::Musl(_));
+        let opened = simulation.opened.iter().map(|to| Some(simulation.objects[(*to)?].id));
+        let (opens, opened) = (Vec::new(), opened.collect());
         let Simulation { counts, when_whole, .. } = simulation;
         let is_program = self.files[root].is_program();
         let (environment, is_told) = (None, true);
@@ -290,9 +316,18 @@ impl<'a> Resolver<'a> {
             when_whole,
             missing,
             environment,
+            opens,
+            opened,
             is_told,
         }
     }
+}
+
+/// A start that is to be simulated.
+struct PlannedStart<'a> {
+    environment: Option<usize>,
+    setting: &'a LoaderSetting,
+    opens: &'a [Dlopen],
 }
 
 /// Why a file for another machine stays as it is.

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use super::collect::ElfFileNames;
 use super::compare::served;
 use super::resolve::{LoaderRun, ResolvedBy};
-use crate::{FileId, LoaderSetting};
+use crate::{Dlopen, FileId, LoaderSetting};
 
 /// An environment that programs were started in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,6 +21,9 @@ pub struct StartEnvironment {
     pub variables: BTreeMap<OsString, OsString>,
     /// The programs, by paths without symbolic links.
     pub programs: BTreeSet<PathBuf>,
+    /// What they were then seen to open, each of them: everyone's starts are taken to go on so, and one
+    /// that is not among the files is simulated for what it loads of them.
+    pub opens: Vec<Dlopen>,
 }
 
 impl StartEnvironment {

@@ -28,7 +28,7 @@ impl EligibleFiles {
         left_out: &mut Vec<UnboundFile>,
     ) -> EligibleFiles {
         let mut eligible = EligibleFiles::default();
-        for (number, file) in files.iter().enumerate() {
+        for (number, file) in files.iter().enumerate().filter(|(_, file)| file.is_given) {
             let mut leave_out =
                 |reason| left_out.push(UnboundFile { path: file.path().to_owned(), reason });
             if let Some(reason) = why_not(file, leave) {
@@ -96,6 +96,8 @@ pub(super) struct Today<'a> {
     pub own: OwnLists<'a>,
     /// Files that programs load only in an environment.
     pub brought: HashSet<FileId>,
+    /// Files that programs load only while they run.
+    pub later: HashSet<FileId>,
 }
 
 impl<'a> Today<'a> {
@@ -131,11 +133,14 @@ impl<'a> Today<'a> {
         let (by_program, others): (Vec<usize>, Vec<usize>) = libraries
             .partition(|number| loaded.contains(&files[*number].id) && is_plain(&files[*number]));
         count.store(0, Ordering::Relaxed);
-        let (alone, cannot) = run(&others);
+        let (mut alone, cannot) = run(&others);
         left_out.extend(cannot);
+        let later = loaded_later(&programs);
+        // A run that was seen tells more of a library than it does alone.
+        alone.iter_mut().for_each(|run| run.is_told &= !later.contains(&files[run.root].id));
         let by_program: Vec<&ElfFileNames> =
             by_program.iter().map(|number| &files[*number]).collect();
-        Today { programs, alone, own: OwnLists::of(resolver, &by_program), brought }
+        Today { programs, alone, own: OwnLists::of(resolver, &by_program), brought, later }
     }
 
     /// Of these files, those whose start, or a start that they are part of, searches in vain.
@@ -170,6 +175,15 @@ impl<'a> Today<'a> {
         let concerned = |run: &&LoaderRun| candidates.contains(&run.root) || searches_in_vain(run);
         self.programs.iter().chain(&self.alone).filter(concerned)
     }
+}
+
+/// The files that programs load while they run, and no program at its start.
+fn loaded_later(programs: &[LoaderRun]) -> HashSet<FileId> {
+    let loaded = |later: bool| -> HashSet<FileId> {
+        let runs = programs.iter().filter(|run| run.opens.is_empty() != later);
+        runs.flat_map(|run| &run.members).map(|member| member.id).collect()
+    };
+    loaded(true).difference(&loaded(false)).copied().collect()
 }
 
 fn searches_in_vain(run: &LoaderRun) -> bool {

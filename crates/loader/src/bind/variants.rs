@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::farm::FOR_HARDWARE;
+use super::pins::Vote;
+use super::resolve::LoaderRun;
+use super::through::is_variant;
 use crate::World;
 
 /// What directories hold for some hardware, each looked at once.
@@ -28,6 +31,16 @@ impl<'a> Variants<'a> {
         let names =
             known.entry(directory.to_owned()).or_insert_with(|| Arc::new(self.names(directory)));
         names.contains(name)
+    }
+
+    /// Whether there are variants, of this processor or another, of what a vote is for.
+    pub fn has_any_of(&self, vote: &Vote, runs: &[LoaderRun]) -> bool {
+        let mut members = runs[vote.run].members.iter();
+        let Some(member) = members.find(|member| Some(member.id) == vote.to) else { return false };
+        let (Some(directory), Some(name)) = (member.path.parent(), member.path.file_name()) else {
+            return false;
+        };
+        is_variant(&member.path) || self.has(directory, name)
     }
 
     fn names(&self, directory: &Path) -> HashSet<OsString> {

@@ -9,6 +9,7 @@ use rayon::prelude::*;
 
 use super::collect::{ElfFileNames, OWN_DIRECTORY};
 use super::farm::{Farms, root_of};
+use super::movable::by_paths;
 use super::packed::PackedPaths;
 use super::pins::{Pin, Pins, needed};
 use super::places::{RELOCATABLE, list_depends_on_place};
@@ -44,6 +45,8 @@ pub(super) struct BindFacts<'a> {
     pub musl: &'a HashSet<usize>,
     /// Files that programs load only in an environment.
     pub brought: &'a HashSet<FileId>,
+    /// Files that programs load only while they run.
+    pub later: &'a HashSet<FileId>,
 }
 
 /// Where each file is in the starts: as which member of which.
@@ -151,7 +154,7 @@ impl BindFacts<'_> {
         let pins = self.pins.by_file.get(&number).map_or(&[][..], Vec::as_slice);
         let path = |(entry, pin): (usize, &Pin)| match pin {
             Pin::To(id) => {
-                if self.packed.is_image()
+                if (self.packed.is_image() || self.is_seen_later(number))
                     && let Some(beside) = self.beside(number, entry)
                 {
                     return Some((entry, beside));
@@ -177,7 +180,7 @@ impl BindFacts<'_> {
         if caution == Some(Caution::Spare) {
             paths.retain(|entry, _| !self.is_brought(number, *entry));
         }
-        let needed = if paths.is_empty() { NeededEdit::Keep } else { NeededEdit::Replace(paths) };
+        let needed = by_paths(&self.files[number], paths);
         // A file of which no name could be bound searches on, as it did.
         let search = match needed == NeededEdit::Keep && self.has_open(number) {
             true => SearchPathEdit::Keep,
@@ -232,6 +235,9 @@ impl BindFacts<'_> {
             || caution.is_some_and(|caution| caution > Caution::Spare);
         if keeps || list.is_empty() {
             return SearchPathEdit::Keep;
+        }
+        if self.is_seen_later(number) && list_depends_on_place(list) && self.leads_no_more(number) {
+            return SearchPathEdit::Remove;
         }
         let has_open = match self.packed.is_image() {
             true => self.leads_by_list(number),

@@ -10,12 +10,15 @@
 //! | `glibc/verify` | which files are taken |
 //! | `glibc/cached` | ld.so.cache, as the search uses it |
 //! | `glibc/preload` | LD_PRELOAD, /etc/ld.so.preload |
+//! | `glibc/dlopen` | what a running program opens; which calls explain a recording |
 //! | `glibc/dependencies` | breadth first over what each object needs |
+//! | `later` | what running programs open, and were seen to ask for |
 //! | `probes` | the list of probes, within a limit |
 //! | `musl` | musl's loader |
 //! | `musl/lists` | where it looks |
 
 mod glibc;
+mod later;
 mod musl;
 mod probes;
 
@@ -23,11 +26,12 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub use later::{Dlopen, RecordedProbe, UnexplainedProbe};
 use probes::Keep;
 pub use remedy::Counts;
 
 use crate::object::{ElfClass, Tag};
-use crate::{ElfError, ElfObject, Errno, FileId, Libc, LoaderSetting, World};
+use crate::{ElfError, ElfObject, Errno, FileId, Libc, LoaderSetting, OpenedFile, World};
 
 /// What the loader did to start a program.
 #[derive(Debug, Clone)]
@@ -48,6 +52,9 @@ pub struct Simulation {
     pub missing: Vec<Missing>,
     /// What ends the start, if it fails.
     pub fatal: Option<Fatal>,
+    /// What each call of dlopen came to, as an index into [`Simulation::objects`]; none where it
+    /// failed. What they loaded comes behind what the start did, in the order of loading.
+    pub opened: Vec<Option<usize>>,
 }
 
 /// One object in memory.
@@ -213,6 +220,12 @@ pub enum SimulateError {
     /// The loader would load auditing libraries, which may change every step.
     #[error("{0} is audited: auditing libraries may change what the loader does")]
     Audited(PathBuf),
+    /// What it was seen to load is not what a simulation loads.
+    #[error("{0}: {1}")]
+    Unexplained(PathBuf, UnexplainedProbe),
+    /// Of musl's loader, the start alone is simulated.
+    #[error("{0}: what musl's loader opens while a program runs is not simulated")]
+    MuslDlopen(PathBuf),
 }
 
 impl LoaderSetting {
@@ -249,7 +262,7 @@ pub fn simulate(
     program: &Path,
     setting: &LoaderSetting,
 ) -> Result<Simulation, SimulateError> {
-    start(world, program, setting, Keep::All)
+    start(world, program, setting, (Keep::All, &[]))
 }
 
 /// The same, with the probes counted and not kept: for thousands of programs.
@@ -261,33 +274,92 @@ pub fn outline(
     program: &Path,
     setting: &LoaderSetting,
 ) -> Result<Simulation, SimulateError> {
-    start(world, program, setting, Keep::Counts)
+    start(world, program, setting, (Keep::Counts, &[]))
+}
+
+/// The same as [`simulate`], and then the program calls dlopen so.
+///
+/// # Errors
+/// As [`simulate`].
+pub fn simulate_run(
+    world: &dyn World,
+    program: &Path,
+    setting: &LoaderSetting,
+    calls: &[Dlopen],
+) -> Result<Simulation, SimulateError> {
+    start(world, program, setting, (Keep::All, calls))
+}
+
+/// The same as [`outline`], and then the program calls dlopen so.
+///
+/// # Errors
+/// As [`simulate`].
+pub fn outline_run(
+    world: &dyn World,
+    program: &Path,
+    setting: &LoaderSetting,
+    calls: &[Dlopen],
+) -> Result<Simulation, SimulateError> {
+    start(world, program, setting, (Keep::Counts, calls))
+}
+
+/// The calls of dlopen that a run made, by all that its loader was seen to ask for, at the start and
+/// later. Each of these lookups is then one that [`simulate_run`] makes.
+///
+/// # Errors
+/// Why they are not known: [`SimulateError`].
+pub fn inferred_calls(
+    world: &dyn World,
+    program: &Path,
+    setting: &LoaderSetting,
+    recorded: (&[RecordedProbe], &[RecordedProbe]),
+) -> Result<Vec<Dlopen>, SimulateError> {
+    let (absolute, opened, object) = opened(world, program, setting)?;
+    match &setting.libc {
+        Libc::Glibc(profile) => {
+            glibc::infer(world, &absolute, &opened, object, (setting, profile), recorded)
+                .map_err(|why| SimulateError::Unexplained(program.to_owned(), why))
+        }
+        Libc::Musl(_) => Err(SimulateError::MuslDlopen(program.to_owned())),
+    }
 }
 
 fn start(
     world: &dyn World,
     program: &Path,
     setting: &LoaderSetting,
-    keep: Keep,
+    (keep, calls): (Keep, &[Dlopen]),
 ) -> Result<Simulation, SimulateError> {
+    let (absolute, opened, object) = opened(world, program, setting)?;
+    let simulation = match &setting.libc {
+        Libc::Glibc(profile) => {
+            glibc::start(world, &absolute, &opened, object, (setting, profile, keep, calls))
+        }
+        Libc::Musl(_) if !calls.is_empty() => {
+            return Err(SimulateError::MuslDlopen(program.to_owned()));
+        }
+        Libc::Musl(profile) => {
+            musl::start(world, &absolute, &opened, object, (setting, profile, keep))
+        }
+    };
+    simulation.ok_or_else(|| SimulateError::Excessive(program.to_owned()))
+}
+
+/// The program, and what its file says, where its loader can be simulated.
+fn opened(
+    world: &dyn World,
+    program: &Path,
+    setting: &LoaderSetting,
+) -> Result<(PathBuf, OpenedFile, Arc<ElfObject>), SimulateError> {
     let absolute = setting.working_directory.join(program);
     let opened =
         world.open(&absolute).map_err(|errno| SimulateError::Open(program.to_owned(), errno))?;
     let object = opened.object.clone();
     let object = object.map_err(|error| SimulateError::Elf(program.to_owned(), error))?;
-    let excessive = || SimulateError::Excessive(program.to_owned());
     let audited = setting.audit.as_ref().is_some_and(|list| !list.is_empty() && !setting.secure);
-    match &setting.libc {
-        Libc::Glibc(_) if audited || !object.audit.is_empty() => {
-            Err(SimulateError::Audited(program.to_owned()))
-        }
-        Libc::Glibc(profile) => {
-            glibc::start(world, &absolute, &opened, object, (setting, profile, keep))
-                .ok_or_else(excessive)
-        }
-        Libc::Musl(profile) => {
-            musl::start(world, &absolute, &opened, object, (setting, profile, keep))
-                .ok_or_else(excessive)
-        }
+    let is_glibc = matches!(setting.libc, Libc::Glibc(_));
+    match is_glibc && (audited || !object.audit.is_empty()) {
+        true => Err(SimulateError::Audited(program.to_owned())),
+        false => Ok((absolute, opened, object)),
     }
 }

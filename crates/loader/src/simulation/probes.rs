@@ -23,6 +23,7 @@ pub(super) enum Keep {
 }
 
 /// A list that stops growing.
+#[derive(Clone)]
 pub(super) struct Probes {
     keep: Keep,
     /// With [`Keep::Counts`], the last one, without its path.
@@ -81,6 +82,11 @@ impl Probes {
     /// The last probe; none if only `ldd` makes it.
     pub(super) fn last_mut(&mut self) -> Option<&mut SearchProbe> {
         if self.has_failed { None } else { self.list.last_mut() }
+    }
+
+    /// Those that were kept.
+    pub(super) fn list(&self) -> &[SearchProbe] {
+        &self.list
     }
 
     /// All that were kept, how many there were, and how many `ldd` makes; nothing if they were

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // A test program: what fails, fails the test.
 
+mod dlopen;
 mod facts;
 mod glibc_directories;
 mod glibc_objects;

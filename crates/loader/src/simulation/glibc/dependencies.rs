@@ -15,10 +15,24 @@ struct ScopePosition {
 }
 
 impl GlibcLoader<'_> {
-    /// Loads everything. Gives the order of symbol lookup.
+    /// Loads all that the program and the preloaded objects need. Gives the order of symbol lookup.
     pub(super) fn load_dependencies(&mut self) -> Vec<usize> {
         let preloaded = super::KERNEL + 1..self.maps.len();
         let first = std::iter::once(PROGRAM).chain(preloaded);
+        // Without what is missing no program starts, but all of it is told, as `ldd` does.
+        let lose = |loader: &mut Self, missing| {
+            loader.lose(missing);
+            Ok(())
+        };
+        self.load_needs_of(first, &lose).unwrap_or_default()
+    }
+
+    /// Loads all that these objects need, until `lose` ends it for something that is missing.
+    pub(super) fn load_needs_of(
+        &mut self,
+        first: impl Iterator<Item = usize>,
+        lose: &dyn Fn(&mut Self, Missing) -> Result<(), Missing>,
+    ) -> Result<Vec<usize>, Missing> {
         let mut order: Vec<ScopePosition> =
             first.map(|map| ScopePosition { map, done: false }).collect();
         let mut at = 0;
@@ -31,11 +45,20 @@ impl GlibcLoader<'_> {
             let map = order[at].map;
             let mut here = at;
             let object = self.maps[map].object.clone();
+            // What was loaded before is gone through again where something opens it (dlopen).
+            let is_new = self.maps[map].edges.is_empty();
             for dependency in &object.dependencies {
                 if self.probes.are_too_many() {
                     break;
                 }
-                let Some(to) = self.load(map, dependency) else { continue };
+                let to = match self.load(map, dependency, is_new) {
+                    Ok(Some(to)) => to,
+                    Ok(None) => continue,
+                    Err(missing) => {
+                        lose(self, missing)?;
+                        continue;
+                    }
+                };
                 if dependency.tag == Tag::Needed {
                     if !order.iter().any(|place| place.map == to) {
                         order.push(ScopePosition { map: to, done: false });
@@ -45,32 +68,38 @@ impl GlibcLoader<'_> {
                 }
             }
         }
-        order.into_iter().map(|place| place.map).collect()
+        Ok(order.into_iter().map(|place| place.map).collect())
     }
 
     /// One dependency of `map`; nothing if there is nothing to go on with.
-    fn load(&mut self, map: usize, dependency: &Dependency) -> Option<usize> {
+    fn load(
+        &mut self,
+        map: usize,
+        dependency: &Dependency,
+        is_new: bool,
+    ) -> Result<Option<usize>, Missing> {
         let Dependency { tag, name } = dependency;
         let to = match self.dependency_name(map, dependency) {
-            Ok(None) => return None,
+            Ok(None) => return Ok(None),
             Ok(Some(name)) => self.map_object(&name, map, false),
             Err(why) => Err(why),
         };
-        let (to, why) = match to {
-            Ok(to) => (Some(to), None),
-            Err(why) => (None, Some(why)),
-        };
-        self.maps[map].edges.push(Edge { name: name.clone(), to, kind: *tag });
-        if let Some(why) = why {
-            let missing = Missing { name: name.clone(), needed_by: map, kind: *tag, why };
-            match tag {
-                Tag::Auxiliary if missing.why != MissingReason::SecureToken => {
-                    self.missing.push(missing)
-                }
-                _ => self.lose(missing),
-            }
+        if is_new {
+            let edge = Edge { name: name.clone(), to: to.as_ref().ok().copied(), kind: *tag };
+            self.maps[map].edges.push(edge);
         }
-        to
+        let why = match to {
+            Ok(to) => return Ok(Some(to)),
+            Err(why) => why,
+        };
+        let missing = Missing { name: name.clone(), needed_by: map, kind: *tag, why };
+        match tag {
+            Tag::Auxiliary if missing.why != MissingReason::SecureToken => {
+                self.missing.push(missing);
+                Ok(None)
+            }
+            _ => Err(missing),
+        }
     }
 
     /// The name with its tokens replaced (`expand_dst`). What a token makes empty is passed

@@ -17,7 +17,7 @@ pub(super) enum DirectoryStatus {
 }
 
 /// One search directory, which all lists that name it share (`struct r_search_path_elem`).
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct SearchDirectory {
     /// With a slash at its end; empty for the working directory.
     pub(super) name: Rc<[u8]>,
@@ -38,6 +38,7 @@ pub(super) enum SearchDirectoryList {
 }
 
 /// All search directories of the process.
+#[derive(Clone)]
 pub(super) struct SearchDirectories {
     pub(super) all: Vec<SearchDirectory>,
     known: FxHashMap<Rc<[u8]>, usize>,

@@ -9,6 +9,7 @@ use crate::simulation::{Edge, FoundBy, LoadedObject};
 use crate::{ElfObject, FileId};
 
 /// An object in memory, as `struct link_map` (include/link.h) has it.
+#[derive(Clone)]
 pub(super) struct LinkMap {
     /// `l_name`: the path by which it was opened; empty for the program.
     pub(super) path: OsString,

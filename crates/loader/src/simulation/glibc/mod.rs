@@ -4,6 +4,7 @@
 mod cached;
 mod dependencies;
 mod directories;
+mod dlopen;
 mod map;
 mod preload;
 mod search;
@@ -18,11 +19,14 @@ use directories::SearchDirectories;
 use map::LinkMap;
 
 use super::probes::{Keep, Probes};
-use super::{Fatal, FoundBy, Missing, ProbeCall, ProbeResult, SearchProbe, Simulation};
+use super::{Dlopen, Fatal, FoundBy, Missing, ProbeCall, ProbeResult, SearchProbe, Simulation};
 use crate::setting::GlibcProfile;
 use crate::{ElfObject, Errno, FileId, LoaderSetting, OpenedFile, World, cache};
 
+pub(super) use dlopen::infer;
+
 /// The loader's state, while it loads.
+#[derive(Clone)]
 struct GlibcLoader<'a> {
     world: &'a dyn World,
     setting: &'a LoaderSetting,
@@ -37,6 +41,8 @@ struct GlibcLoader<'a> {
     probes: Probes,
     missing: Vec<Missing>,
     fatal: Option<Fatal>,
+    /// What the calls of dlopen came to.
+    opened: Vec<Option<usize>>,
 }
 
 /// How [`World::bytes`] says that a path leads to a directory or a device.
@@ -47,32 +53,55 @@ const PROGRAM: usize = 0;
 const INTERPRETER: usize = 1;
 const KERNEL: usize = 2;
 
-/// Starts `program`, which is `opened` and says `object`. Nothing if the probes are too many.
+/// Starts `program`, which is `opened` and says `object`, and which then calls dlopen. Nothing if
+/// the probes are too many.
 pub(super) fn start(
     world: &dyn World,
     program: &Path,
     opened: &OpenedFile,
     object: Arc<ElfObject>,
-    (setting, profile, keep): (&LoaderSetting, &GlibcProfile, Keep),
+    (setting, profile, keep, calls): (&LoaderSetting, &GlibcProfile, Keep, &[Dlopen]),
 ) -> Option<Simulation> {
-    let mut loader = GlibcLoader {
-        world,
-        setting,
-        profile,
-        program,
-        maps: Vec::new(),
-        chain: Vec::new(),
-        directories: SearchDirectories::new(profile),
-        cache: None,
-        probes: Probes::new(keep),
-        missing: Vec::new(),
-        fatal: None,
-    };
-    loader.add_first(opened, object);
-    loader.init_paths();
-    loader.preload();
-    let order = loader.load_dependencies();
+    let mut loader = GlibcLoader::new(world, program, setting, profile, keep);
+    let mut order = loader.start(opened, object);
+    if loader.fatal.is_none() {
+        calls.iter().for_each(|call| loader.dlopen(call));
+        order.extend(loader.loaded_later(&order));
+    }
     loader.finish(&order)
+}
+
+impl<'a> GlibcLoader<'a> {
+    fn new(
+        world: &'a dyn World,
+        program: &'a Path,
+        setting: &'a LoaderSetting,
+        profile: &'a GlibcProfile,
+        keep: Keep,
+    ) -> GlibcLoader<'a> {
+        GlibcLoader {
+            world,
+            setting,
+            profile,
+            program,
+            maps: Vec::new(),
+            chain: Vec::new(),
+            directories: SearchDirectories::new(profile),
+            cache: None,
+            probes: Probes::new(keep),
+            missing: Vec::new(),
+            fatal: None,
+            opened: Vec::new(),
+        }
+    }
+
+    /// All that is done before the program runs. Gives the order of symbol lookup.
+    fn start(&mut self, opened: &OpenedFile, object: Arc<ElfObject>) -> Vec<usize> {
+        self.add_first(opened, object);
+        self.init_paths();
+        self.preload();
+        self.load_dependencies()
+    }
 }
 
 impl GlibcLoader<'_> {
@@ -185,6 +214,14 @@ impl GlibcLoader<'_> {
         for (at, map) in order.iter().enumerate() {
             place[*map] = at;
         }
+        // What a dlopen that failed had loaded is gone: it stands for who asked for it.
+        for map in 0..place.len() {
+            let mut stays = map;
+            while let (usize::MAX, Some(loader)) = (place[stays], self.maps[stays].loader) {
+                stays = loader;
+            }
+            place[map] = place[stays];
+        }
         let mut maps: Vec<Option<LinkMap>> = self.maps.drain(..).map(Some).collect();
         let loaded = order.iter().filter_map(|map| maps[*map].take());
         let (mut probes, counts, when_whole) = self.probes.into_list()?;
@@ -201,6 +238,7 @@ impl GlibcLoader<'_> {
             when_whole,
             missing: self.missing,
             fatal: self.fatal,
+            opened: self.opened.into_iter().map(|to| to.map(|map| place[map])).collect(),
         })
     }
 }

@@ -84,6 +84,7 @@ pub(super) fn start(
     let after = loader.probes.len();
     let (probes, counts, when_whole) = loader.probes.into_list()?;
     Some(Simulation {
+        opened: Vec::new(),
         fatal: (!loader.missing.is_empty()).then_some(Fatal { after, missing: 0 }),
         objects: loader.objects,
         probes,

@@ -159,7 +159,7 @@ const CONSTRUCTORS: [&str; 4] =
 
 /// Where rights are gained, LD_DEBUG is ignored. There the C library's first call counts, which
 /// it makes before all constructors (`__libc_early_init`).
-fn starts_constructors(line: &[u8], secure: bool) -> bool {
+pub fn starts_constructors(line: &[u8], secure: bool) -> bool {
     let line = String::from_utf8_lossy(line);
     if secure && line.starts_with("prlimit64(0, RLIMIT_STACK") {
         return true;
@@ -168,7 +168,7 @@ fn starts_constructors(line: &[u8], secure: bool) -> bool {
 }
 
 /// A line of strace's; nothing if it is not about a path.
-fn parse(line: &str) -> Option<Seen> {
+pub fn parse(line: &str) -> Option<Seen> {
     let (call, rest) = line.split_once('(')?;
     if call.starts_with("write") || call == "prlimit64" || rest.contains("AT_EMPTY_PATH") {
         return None;

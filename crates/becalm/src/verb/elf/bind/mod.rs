@@ -1,8 +1,10 @@
 //! `becalm elf bind`.
 
 pub mod data;
+mod seen_run;
 pub mod view;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use anyhow::{Context, anyhow};
@@ -12,6 +14,7 @@ use loader::bind::{self, BindError, BindMode, BindOptions, BindProgress, Binding
 
 use crate::again;
 use crate::exit::{Failure, NO, USAGE};
+use crate::stdout_redirect::StdoutRedirect;
 use view::Bound;
 
 /// Make executables and libraries load what they load today, without searching
@@ -29,11 +32,22 @@ seen load.
 Examples:
   becalm elf bind --dry-run /opt/spack/opt
   becalm elf bind /opt/spack/opt
+  becalm elf bind --run -- python3 -c 'import numpy'     what it opens while it runs, too
   becalm elf bind --json --dry-run ./app | jq '.left_out'")]
 pub struct ElfBindArgs {
-    /// Files, and directories whose files are bound
-    #[arg(required = true, value_name = "PATH")]
+    /// Files, and directories whose files are bound; with a run, by default all that it loads that is
+    /// not the system's
+    #[arg(required_unless_present_any = ["run", "recording"], value_name = "PATH")]
     paths: Vec<PathBuf>,
+
+    /// Run the command after --, and bind what its programs open while they run, too: extension
+    /// modules, plug-ins. With --json, what it prints goes to standard error
+    #[arg(long, requires = "command", conflicts_with = "recording")]
+    run: bool,
+
+    /// The same of a run that was recorded (becalm record)
+    #[arg(long, value_name = "REC")]
+    recording: Option<PathBuf>,
 
     #[command(flatten)]
     how: BindFlags,
@@ -49,6 +63,10 @@ pub struct ElfBindArgs {
     /// Print one JSON object (docs/schema/becalm.elf.bind.md)
     #[arg(long)]
     json: bool,
+
+    /// With --run: the command and its arguments
+    #[arg(last = true, requires = "run", conflicts_with = "recording", value_name = "CMD")]
+    command: Vec<OsString>,
 }
 
 /// How to bind.
@@ -137,11 +155,32 @@ impl BindFlags {
     }
 }
 
+impl ElfBindArgs {
+    /// What is bound, as it was typed: where no path was, the run.
+    fn named(&self) -> String {
+        match &self.recording {
+            _ if !self.paths.is_empty() => term::shell_line(&self.paths),
+            Some(file) => format!("--recording {}", term::quoted_path(file)),
+            None => format!("--run -- {}", term::shell_line(&self.command)),
+        }
+    }
+}
+
 /// Runs the verb.
 pub fn run(args: &ElfBindArgs) -> Result<u8, Failure> {
-    let options = args.how.options()?;
-    let binding = plan(&args.paths, &options)?;
-    let plan = binding.to_plan(format!("elf bind {}", term::shell_line(&args.paths)));
+    let mut options = args.how.options()?;
+    let mut paths = args.paths.clone();
+    let redirect = StdoutRedirect::to_stderr(args.run && args.json).map_err(Failure::of_command)?;
+    let run = seen_run::of(args)?;
+    if let Some(run) = &run {
+        options.environments.clone_from(&run.starts.environments);
+        if paths.is_empty() {
+            paths.clone_from(&run.loaded);
+        }
+    }
+    let mut binding = plan(&paths, &options)?;
+    binding.left_out.extend(run.into_iter().flat_map(|run| run.left_out()));
+    let plan = binding.to_plan(format!("elf bind {}", args.named()));
     if let Some(file) = &args.plan {
         crate::save::whole(file, std::path::Path::new(""), |out| plan.write(out))?;
     }
@@ -152,7 +191,11 @@ pub fn run(args: &ElfBindArgs) -> Result<u8, Failure> {
     };
     let bound = Bound::of(&binding, applied.as_deref());
     if args.json {
-        term::print(&term::json(&bound.data())?)?;
+        let text = term::json(&bound.data())?;
+        match redirect {
+            Some(redirect) => redirect.print(&text)?,
+            None => term::print(&text)?,
+        }
     } else {
         let next = next(&binding, applied.as_deref());
         term::print(&bound.render(term::width::terminal(), &next))?;

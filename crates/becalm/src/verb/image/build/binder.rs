@@ -40,7 +40,8 @@ pub fn bind(files: &[PathBuf], packed: &[PathBuf], ran: &[PathBuf]) -> LibraryBi
 fn environment(files: &[PathBuf], ran: &[PathBuf]) -> StartEnvironment {
     let ran = ran.iter().filter_map(|path| path.canonicalize().ok());
     let variables: BTreeMap<_, _> = env::vars_os().collect();
-    StartEnvironment { variables, programs: files.iter().cloned().chain(ran).collect() }
+    let programs = files.iter().cloned().chain(ran).collect();
+    StartEnvironment { variables, programs, opens: Vec::new() }
 }
 
 fn bindings(binding: Binding) -> LibraryBindings {
