@@ -2,6 +2,7 @@
 
 pub mod data;
 pub mod view;
+mod watched;
 
 use std::path::PathBuf;
 
@@ -29,6 +30,7 @@ seen load.
 Examples:
   becalm elf bind --dry-run /opt/spack/opt
   becalm elf bind /opt/spack/opt
+  becalm elf bind --watch /opt/spack/opt
   becalm elf bind --json --dry-run ./app | jq '.left_out'")]
 pub struct ElfBindArgs {
     /// Files, and directories whose files are bound
@@ -46,7 +48,16 @@ pub struct ElfBindArgs {
     #[arg(long, value_name = "FILE")]
     plan: Option<PathBuf>,
 
-    /// Print one JSON object (docs/schema/becalm.elf.bind.md)
+    /// Bind, and again whenever something was installed below PATH, until interrupted. Run it as who
+    /// owns the files
+    #[arg(long, conflicts_with_all = ["dry_run", "plan"])]
+    watch: bool,
+
+    /// An installation is over when nothing was written for so long
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, requires = "watch", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    quiet: u64,
+
+    /// Print one JSON object (docs/schema/becalm.elf.bind.md); with --watch, one a binding
     #[arg(long)]
     json: bool,
 }
@@ -140,7 +151,25 @@ impl BindFlags {
 /// Runs the verb.
 pub fn run(args: &ElfBindArgs) -> Result<u8, Failure> {
     let options = args.how.options()?;
-    let binding = plan(&args.paths, &options)?;
+    if args.watch {
+        return watched::run(args, &options);
+    }
+    let answer = bind(args, &options)?;
+    answer.print(args)?;
+    let is_refused = answer.binding.is_empty() && answer.binding.barred > 0;
+    Ok(if is_refused { NO } else { 0 })
+}
+
+/// What was planned, and what became of it.
+struct BindAnswer {
+    binding: Binding,
+    /// Its name in the journal, where something was written.
+    applied: Option<String>,
+}
+
+/// Plans, and applies unless it is only asked what would be done.
+fn bind(args: &ElfBindArgs, options: &BindOptions) -> Result<BindAnswer, Failure> {
+    let binding = plan(&args.paths, options)?;
     let plan = binding.to_plan(format!("elf bind {}", term::shell_line(&args.paths)));
     if let Some(file) = &args.plan {
         crate::save::whole(file, std::path::Path::new(""), |out| plan.write(out))?;
@@ -150,15 +179,19 @@ pub fn run(args: &ElfBindArgs) -> Result<u8, Failure> {
         true => check(&plan).map(|()| None)?,
         false => Some(apply(&plan)?),
     };
-    let bound = Bound::of(&binding, applied.as_deref());
-    if args.json {
-        term::print(&term::json(&bound.data())?)?;
-    } else {
-        let next = next(&binding, applied.as_deref());
-        term::print(&bound.render(term::width::terminal(), &next))?;
+    Ok(BindAnswer { binding, applied })
+}
+
+impl BindAnswer {
+    fn print(&self, args: &ElfBindArgs) -> Result<(), Failure> {
+        let applied = self.applied.as_deref();
+        let bound = Bound::of(&self.binding, applied);
+        if args.json {
+            return Ok(term::print(&term::json(&bound.data())?)?);
+        }
+        let next = next(&self.binding, applied);
+        Ok(term::print(&bound.render(term::width::terminal(), &next))?)
     }
-    let is_refused = binding.is_empty() && binding.barred > 0;
-    Ok(if is_refused { NO } else { 0 })
 }
 
 /// Says how far planning is.
