@@ -10,6 +10,8 @@ mod bind_loaders;
 mod bind_modes;
 mod bind_places;
 mod bind_unnamed;
+mod bind_watch;
+mod hook;
 mod tree;
 
 /// The program under test.

@@ -2,10 +2,10 @@
 
 pub mod view;
 
-use anyhow::Context;
-use clap::{Args, Command};
+use anyhow::{Context, anyhow};
+use clap::{Args, Command, FromArgMatches};
 
-use super::bind::ElfBindArgs;
+use super::bind::BindFlags;
 use crate::exit::{Failure, USAGE};
 use view::ElfHook;
 
@@ -23,7 +23,7 @@ pub struct ElfHookArgs {
     #[arg(value_name = "easybuild|spack", value_parser = ["easybuild", "spack"])]
     installer: String,
 
-    /// Options of becalm elf bind that it is run with
+    /// Options of becalm elf bind that say how it binds
     #[arg(last = true, value_name = "OPTION", allow_hyphen_values = true)]
     options: Vec<String>,
 
@@ -56,24 +56,16 @@ pub fn run(args: &ElfHookArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// A hook that fails each time would be found out after the first installation only.
+/// Refuses what `elf bind` would: a hook that fails each time would be found out only after an
+/// installation.
 fn are_options(options: &[String]) -> Result<(), Failure> {
-    let bind = ElfBindArgs::augment_args(Command::new("becalm elf bind"));
-    let words = ["bind"].into_iter().chain(options.iter().map(String::as_str)).chain(["--", "/"]);
-    match bind.try_get_matches_from(words) {
-        Ok(given)
-            if given.get_many::<std::path::PathBuf>("paths").is_none_or(|all| all.len() == 1) =>
-        {
-            Ok(())
-        }
-        Ok(_) => Err(usage("only options come behind --: the installer knows the path")),
-        Err(why) => Err(usage(&term::plain(&why.to_string()))),
-    }
-}
-
-fn usage(why: &str) -> Failure {
-    Failure {
-        status: USAGE,
-        error: anyhow::anyhow!("{}", why.trim_start_matches("error: ").trim_end()),
-    }
+    let bind = BindFlags::augment_args(Command::new("bind").disable_help_flag(true));
+    let words = ["bind"].into_iter().chain(options.iter().map(String::as_str));
+    let given = bind.try_get_matches_from(words).map_err(|why| {
+        let why = why.to_string();
+        let line = why.lines().next().unwrap_or_default().trim_start_matches("error: ");
+        Failure { status: USAGE, error: anyhow!("behind --, options of elf bind: {line}") }
+    })?;
+    let flags = BindFlags::from_arg_matches(&given).map_err(anyhow::Error::from)?;
+    flags.options().map(drop)
 }
