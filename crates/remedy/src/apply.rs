@@ -39,14 +39,14 @@ pub struct Applied {
 /// Why it could not: the first reason.
 pub fn check(plan: &Plan, options: &Options) -> Result<Tally, Error> {
     state::can_be_written(&options.state)?;
-    let jobs = crate::check::jobs(plan, &options.state, options.threads)?;
+    let jobs = crate::check::jobs(plan, options)?;
     Ok(Tally::of(jobs.iter().map(|job| &job.change)))
 }
 
 /// The steps of a plan that could not be done now, each with the reason: what [`apply`] asks, of
 /// every step. Writes nothing. A step may be an obstacle because another is.
 pub fn obstacles(plan: &Plan, options: &Options) -> Vec<Obstacle> {
-    crate::check::checked(plan, &options.state, options.threads).obstacles
+    crate::check::checked(plan, options).obstacles
 }
 
 /// Applies a plan. It stays applied, and can be undone, even if the power fails right after.
@@ -57,7 +57,7 @@ pub fn obstacles(plan: &Plan, options: &Options) -> Vec<Obstacle> {
 pub fn apply(plan: &Plan, options: &Options) -> Result<Applied, Error> {
     let locked = state::lock(&options.state)?;
     sweep(&options.state)?;
-    let mut jobs = crate::check::jobs(plan, &options.state, options.threads)?;
+    let mut jobs = crate::check::jobs(plan, options)?;
     if jobs.is_empty() {
         return Err(Error::Empty);
     }
@@ -97,7 +97,7 @@ pub fn extend(id: &str, plan: &Plan, options: &Options) -> Result<Applied, Error
         }
     }
     let done = &story.changes;
-    let mut jobs = crate::check::jobs_after(plan, done, &options.state, options.threads)?;
+    let mut jobs = crate::check::jobs_after(plan, done, options)?;
     if jobs.is_empty() {
         return Err(Error::Empty);
     }

@@ -7,6 +7,7 @@ mod bind_crafted;
 mod bind_environment;
 mod bind_left_out;
 mod bind_loaders;
+mod bind_manifest;
 mod bind_modes;
 mod bind_places;
 mod bind_unnamed;

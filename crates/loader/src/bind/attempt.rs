@@ -100,7 +100,8 @@ pub(super) fn plan(
     };
     let calm = eligible.changeable.len() - candidates.len();
     let barred = lessons.barred.len();
-    Ok(Binding { stores, calm, barred, left_out: lessons.into_left_out(), ..binding })
+    let (left_out, checked) = lessons.into_told();
+    Ok(Binding { stores, calm, barred, left_out, checked, ..binding })
 }
 
 /// The paths without symbolic links in them.

@@ -19,6 +19,8 @@ pub(super) struct Lessons {
     pub left_out: Vec<UnboundFile>,
     /// The files that would be bound, and cannot be changed.
     pub barred: HashSet<usize>,
+    /// What `remedy` found out about files that can be changed.
+    pub checked: remedy::CheckedFiles,
 }
 
 impl Lessons {
@@ -70,7 +72,9 @@ impl Lessons {
     pub fn take_obstacles(&mut self, known: &BindFacts<'_>, binding: &Binding) -> bool {
         let plan = binding.to_plan(String::new());
         let state = remedy::state_directory().unwrap_or_default();
-        let obstacles = remedy::obstacles(&plan, &remedy::Options::new(state));
+        let checked = Some(&self.checked);
+        let options = remedy::Options { checked, ..remedy::Options::new(state) };
+        let obstacles = remedy::obstacles(&plan, &options);
         let Some(first) = obstacles.first() else { return false };
         let numbers: HashMap<&Path, usize> =
             known.files.iter().enumerate().map(|(number, file)| (file.path(), number)).collect();
@@ -123,9 +127,11 @@ impl Lessons {
     }
 
     /// The files that stay as they are, each with the first reason.
-    pub fn into_left_out(self) -> Vec<UnboundFile> {
+    /// What is left out, each file once, and what is known of the others.
+    pub fn into_told(self) -> (Vec<UnboundFile>, remedy::CheckedFiles) {
         let mut told: HashSet<PathBuf> = HashSet::new();
-        self.left_out.into_iter().filter(|left| told.insert(left.path.clone())).collect()
+        let left_out = self.left_out.into_iter().filter(|left| told.insert(left.path.clone()));
+        (left_out.collect(), self.checked)
     }
 }
 

@@ -211,6 +211,8 @@ pub struct Binding {
     pub stores: Vec<PackageStore>,
     /// What may go wrong once it is applied, one sentence each.
     pub risks: Vec<String>,
+    /// What was found out about the files to change, for `remedy::Options`.
+    pub checked: remedy::CheckedFiles,
 }
 
 /// One file's change.

@@ -1,6 +1,7 @@
 //! `becalm elf bind`.
 
 pub mod data;
+mod manifest;
 pub mod view;
 mod watched;
 
@@ -10,6 +11,7 @@ use anyhow::{Context, anyhow};
 use clap::ValueEnum;
 use loader::Disk;
 use loader::bind::{self, BindError, BindMode, BindOptions, BindProgress, Binding, KeepRpath};
+use remedy::CheckedFiles;
 
 use crate::again;
 use crate::exit::{Failure, NO, USAGE};
@@ -47,6 +49,11 @@ pub struct ElfBindArgs {
     /// Also write the plan to this file (docs/schema/becalm.plan.md)
     #[arg(long, value_name = "FILE")]
     plan: Option<PathBuf>,
+
+    /// Also write checksums of the files as they were and as they are, for sha256sum --check, and
+    /// what spack verify will say of them
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["dry_run", "watch"])]
+    manifest: Option<PathBuf>,
 
     /// Bind, and again whenever something was installed below PATH, until interrupted. Run it as who
     /// owns the files
@@ -176,9 +183,12 @@ fn bind(args: &ElfBindArgs, options: &BindOptions) -> Result<BindAnswer, Failure
     }
     let applied = match args.dry_run {
         _ if binding.is_empty() => None,
-        true => check(&plan).map(|()| None)?,
-        false => Some(apply(&plan)?),
+        true => check(&plan, Some(&binding.checked)).map(|()| None)?,
+        false => Some(apply(&plan, Some(&binding.checked))?),
     };
+    if let (Some(file), Some(id)) = (&args.manifest, &applied) {
+        manifest::write(file, &state()?, id)?;
+    }
     Ok(BindAnswer { binding, applied })
 }
 
@@ -218,9 +228,11 @@ pub fn plan(paths: &[PathBuf], options: &BindOptions) -> Result<Binding, Failure
     })
 }
 
-/// Whether it could be applied now, by all that is asked before that.
-pub fn check(plan: &remedy::Plan) -> Result<(), Failure> {
-    Ok(remedy::check(plan, &remedy::Options::new(state()?)).map(drop)?)
+/// Whether it could be applied now, by all that is asked before that. What was found out already is not
+/// asked again.
+pub fn check(plan: &remedy::Plan, checked: Option<&CheckedFiles>) -> Result<(), Failure> {
+    let options = remedy::Options { checked, ..remedy::Options::new(state()?) };
+    Ok(remedy::check(plan, &options).map(drop)?)
 }
 
 fn state() -> anyhow::Result<PathBuf> {
@@ -228,12 +240,13 @@ fn state() -> anyhow::Result<PathBuf> {
 }
 
 /// Applies, with a bar where that takes long; the name in the journal.
-pub fn apply(plan: &remedy::Plan) -> Result<String, Failure> {
+pub fn apply(plan: &remedy::Plan, checked: Option<&CheckedFiles>) -> Result<String, Failure> {
     let waiting = term::ProgressBar::new();
     let progress = |progress: remedy::Progress| {
         waiting.tell("writing", progress.written as u64, progress.of as u64);
     };
-    let options = remedy::Options { progress: &progress, ..remedy::Options::new(state()?) };
+    let options =
+        remedy::Options { checked, progress: &progress, ..remedy::Options::new(state()?) };
     Ok(remedy::apply(plan, &options)?.id.to_string())
 }
 
