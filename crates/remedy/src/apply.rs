@@ -104,7 +104,7 @@ pub fn extend(id: &str, plan: &Plan, options: &Options) -> Result<Applied, Error
     let changed = Tally::of(jobs.iter().map(|job| &job.change));
     let mut journal = Journal::resume(&story)?;
     name(&mut jobs, id, options.large)?;
-    let told = journal.add(&[JournalRecord::Extending, temporaries(&jobs)]);
+    let told = journal.add([JournalRecord::Extending, temporaries(&jobs)]);
     told.and_then(|()| journal.sync())?;
     let times = DirectoryTimes::of(&jobs);
     let failure = match prepare(journal, &mut jobs, options) {
@@ -118,7 +118,7 @@ pub fn extend(id: &str, plan: &Plan, options: &Options) -> Result<Applied, Error
     let told = work::clean(litter.iter().map(PathBuf::as_path)).and_then(|()| {
         times.give_all_back();
         let mut journal = Journal::resume(&Story::read(&directory)?)?;
-        journal.add(&[JournalRecord::Applied])?;
+        journal.add([JournalRecord::Applied])?;
         journal.sync()
     });
     Err(match told {
@@ -138,7 +138,7 @@ fn begin(
     name(jobs, id, large)?;
     let mut journal = Journal::begin(directory.to_owned())?;
     let (id, title) = (id.to_owned(), title.to_owned());
-    journal.add(&[
+    journal.add([
         JournalRecord::Begin { schema: SCHEMA.to_owned(), id, title, at: state::now() },
         temporaries(jobs),
     ])?;
@@ -164,7 +164,7 @@ fn prepare(
     keep_what_is_removed(jobs, journal.directory(), options)?;
     work::write(jobs, options)?;
     let changes = jobs.iter().map(|job| JournalRecord::Change(Box::new(job.change.clone())));
-    journal.add(&changes.chain([JournalRecord::Ready]).collect::<Vec<_>>())?;
+    journal.add(changes.chain([JournalRecord::Ready]))?;
     journal.reserve(room_for_an_end(jobs));
     journal.sync()?;
     journal.mark_ready()?;
@@ -271,8 +271,7 @@ fn finish(
     let done = work::commit(jobs, times, options).and_then(|_| {
         let changed = times.changed();
         let directories = (!changed.is_empty()).then_some(JournalRecord::Directories { changed });
-        journal
-            .add(&directories.into_iter().chain([JournalRecord::Applied]).collect::<Vec<_>>())?;
+        journal.add(directories.into_iter().chain([JournalRecord::Applied]))?;
         journal.sync()
     });
     let Err(failure) = done else { return Ok(None) };

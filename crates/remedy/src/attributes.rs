@@ -112,6 +112,11 @@ impl FileAttributes {
         REFUSED.iter().find(|(name, _)| has(name)).map(|(_, reason)| (*reason).to_owned())
     }
 
+    /// Why this user cannot put a new file in the place of one with these attributes.
+    pub(crate) fn cannot_be_kept(&self, who: &Who) -> Option<String> {
+        self.refusal().or_else(|| self.cannot_be_given(who))
+    }
+
     /// Why this user cannot make a file with this owner and group.
     pub(crate) fn cannot_be_given(&self, who: &Who) -> Option<String> {
         if who.stranger.is_some_and(|id| self.uid == id || self.gid == id) {

@@ -6,8 +6,12 @@
 //! become of a directory meanwhile, the calls in it will tell, and what was done is then taken back.
 
 use std::collections::HashMap;
+use std::fs::{File, Metadata};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustix::io::Errno;
 
 use crate::Seen;
 use crate::attributes::FileAttributes;
@@ -20,8 +24,30 @@ pub struct CheckedFiles(Mutex<Checked>);
 
 #[derive(Debug, Default)]
 struct Checked {
+    found: HashMap<PathBuf, FoundFile>,
     files: HashMap<PathBuf, (Vec<PathBuf>, Seen, CheckedFile)>,
     directories: HashMap<PathBuf, u64>,
+}
+
+/// What is found of an open file, beside its content.
+#[derive(Clone, Debug)]
+pub(crate) struct FoundFile {
+    pub(crate) stamp: FileStamp,
+    pub(crate) attributes: FileAttributes,
+    pub(crate) links: u64,
+    /// How many bytes it takes on the disk.
+    pub(crate) taken: u64,
+}
+
+impl FoundFile {
+    pub(crate) fn of(file: &File, found: &Metadata) -> Result<FoundFile, Errno> {
+        Ok(FoundFile {
+            stamp: FileStamp::of(found),
+            attributes: FileAttributes::of(file, found)?,
+            links: found.nlink(),
+            taken: found.blocks().saturating_mul(512),
+        })
+    }
 }
 
 /// A file that can be rewritten.
@@ -37,6 +63,20 @@ pub(crate) struct CheckedFile {
 }
 
 impl CheckedFiles {
+    /// Finds out about a file that is open because a plan is made of its content, which `found` was said of
+    /// before: it need not be opened, and read, again.
+    pub fn look(&self, path: &Path, file: &File, found: &Metadata) {
+        // What cannot be told is asked again, and why is said then.
+        if let Ok(found) = FoundFile::of(file, found) {
+            self.lock().found.insert(path.to_owned(), found);
+        }
+    }
+
+    /// What was found of the file at a path.
+    pub(crate) fn found(&self, path: &Path) -> Option<FoundFile> {
+        self.lock().found.get(path).cloned()
+    }
+
     /// What was found of a file that a plan calls by these names, if the plan saw the same of it.
     pub(crate) fn file(&self, path: &Path, also: &[PathBuf], seen: &Seen) -> Option<CheckedFile> {
         let checked = self.lock();

@@ -2,7 +2,7 @@
 //!
 //! Between the two, the caller makes the journal say that renaming may begin.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{File, Metadata, Permissions};
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
@@ -270,6 +270,7 @@ pub(crate) fn commit(
     options: &Options,
 ) -> Result<Vec<PathBuf>, Error> {
     let mut left = Vec::new();
+    let patched = PatchedDirectories::of(jobs, times);
     let mut touched = BTreeMap::new();
     let mut last = None;
     for turn in Turn::ALL {
@@ -284,7 +285,7 @@ pub(crate) fn commit(
         }
         last = Some(turn);
         let threads = if turn.is_ordered() { 1 } else { options.threads };
-        let done = pool::each(threads, &due, |_, job| commit_one(job))?;
+        let done = pool::each(threads, &due, |_, job| commit_one(job, &patched))?;
         left.extend(done.into_iter().flatten());
         let changed = due.iter().flat_map(|job| {
             let paths = job.change.paths().iter();
@@ -301,17 +302,46 @@ pub(crate) fn commit(
     Ok(left)
 }
 
+/// Directories in which names are still to be renamed: the last gives the directory its times, while it is
+/// open.
+struct PatchedDirectories<'a> {
+    times: &'a DirectoryTimes,
+    /// Of what else is changed in it, none is counted off: its times are given at the end.
+    left: HashMap<&'a Path, AtomicUsize>,
+}
+
+impl<'a> PatchedDirectories<'a> {
+    fn of(jobs: &'a [FileWork], times: &'a DirectoryTimes) -> PatchedDirectories<'a> {
+        let mut left: HashMap<&Path, AtomicUsize> = HashMap::new();
+        for path in jobs.iter().flat_map(|job| job.change.paths()) {
+            *left.entry(directory_of(path)).or_default().get_mut() += 1;
+        }
+        PatchedDirectories { times, left }
+    }
+
+    fn is_renamed(&self, path: &Path, directory: &HeldDirectory) {
+        let left = self.left.get(path);
+        if left.is_some_and(|left| left.fetch_sub(1, Ordering::AcqRel) == 1) {
+            self.times.give_back_to(path, directory);
+        }
+    }
+}
+
 /// Makes one change; gives the directory back that it could not remove.
-fn commit_one(job: &FileWork) -> Result<Option<PathBuf>, Error> {
+fn commit_one(job: &FileWork, patched: &PatchedDirectories) -> Result<Option<PathBuf>, Error> {
     match &job.change {
-        FileChange::Patch(patch) => replace_names(patch, job).map(|()| None),
+        FileChange::Patch(patch) => replace_names(patch, job, patched).map(|()| None),
         FileChange::Add(item) => add(item, job).map(|()| None),
         FileChange::Remove(item) => remove(item, job),
         FileChange::Replace(_) => replace(job).map(|()| None),
     }
 }
 
-fn replace_names(patch: &FilePatch, job: &FileWork) -> Result<(), Error> {
+fn replace_names(
+    patch: &FilePatch,
+    job: &FileWork,
+    patched: &PatchedDirectories,
+) -> Result<(), Error> {
     let names = patch.names.iter().zip(&job.temporaries).zip(&job.stamps);
     for (at, ((name, temporary), stamp)) in names.enumerate() {
         let directory = HeldDirectory::of(name)?;
@@ -322,6 +352,7 @@ fn replace_names(patch: &FilePatch, job: &FileWork) -> Result<(), Error> {
         }
         is_as_written(job, &directory, temporary)?;
         directory.rename(temporary, &directory, name)?;
+        patched.is_renamed(directory_of(name), &directory);
     }
     Ok(())
 }

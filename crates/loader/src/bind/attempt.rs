@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rayon::prelude::*;
+use remedy::CheckedFiles;
 
 use super::collect::{Collected, collect};
 use super::compare::{Compared, compare};
@@ -73,8 +74,10 @@ pub(super) fn plan(
     let distrusted: BTreeMap<PathBuf, UnboundFile> =
         roots.into_iter().filter_map(|root| Some((root.clone(), distrusted(&root)?))).collect();
     lessons.left_out.extend(distrusted.values().cloned());
+    let checked = CheckedFiles::default();
     let known = BindFacts {
         world,
+        checked: &checked,
         distrusted: &distrusted,
         files: &files,
         programs: &today.programs,
@@ -100,8 +103,7 @@ pub(super) fn plan(
     };
     let calm = eligible.changeable.len() - candidates.len();
     let barred = lessons.barred.len();
-    let (left_out, checked) = lessons.into_told();
-    Ok(Binding { stores, calm, barred, left_out, checked, ..binding })
+    Ok(Binding { stores, calm, barred, left_out: lessons.into_left_out(), checked, ..binding })
 }
 
 /// The paths without symbolic links in them.
@@ -197,7 +199,9 @@ fn make(
             return Ok(Arc::clone(earlier));
         }
         let path = known.files[*number].path();
-        edited(*number, path, request, room).map(Arc::new).map_err(|reason| (*number, reason))
+        edited(known.checked, *number, path, request, room)
+            .map(Arc::new)
+            .map_err(|reason| (*number, reason))
     };
     let requests: Vec<_> = wanted.requests.iter().collect();
     let all: Vec<_> = requests.into_par_iter().map(each).collect();
@@ -229,6 +233,7 @@ pub(super) enum Unmade {
 }
 
 fn edited(
+    checked: &CheckedFiles,
     number: usize,
     path: &Path,
     request: &EditRequest,
@@ -238,6 +243,9 @@ fn edited(
     let seen = remedy::Seen::from_metadata(&found);
     let bytes = source::read(&file, 0, seen.size.0 as usize)?;
     let edited = edit(&bytes, request, room)?;
+    if !edited.patches.is_empty() {
+        checked.look(path, &file, &found);
+    }
     let after = apply(&bytes, &edited.patches)?;
     let object = Arc::new(ElfObject::parse(&after)?);
     Ok(BindAttempt { number, request: request.clone(), seen, edited, object })

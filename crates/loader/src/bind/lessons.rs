@@ -19,8 +19,6 @@ pub(super) struct Lessons {
     pub left_out: Vec<UnboundFile>,
     /// The files that would be bound, and cannot be changed.
     pub barred: HashSet<usize>,
-    /// What `remedy` found out about files that can be changed.
-    pub checked: remedy::CheckedFiles,
 }
 
 impl Lessons {
@@ -72,7 +70,7 @@ impl Lessons {
     pub fn take_obstacles(&mut self, known: &BindFacts<'_>, binding: &Binding) -> bool {
         let plan = binding.to_plan(String::new());
         let state = remedy::state_directory().unwrap_or_default();
-        let checked = Some(&self.checked);
+        let checked = Some(known.checked);
         let options = remedy::Options { checked, ..remedy::Options::new(state) };
         let obstacles = remedy::obstacles(&plan, &options);
         let Some(first) = obstacles.first() else { return false };
@@ -127,11 +125,9 @@ impl Lessons {
     }
 
     /// The files that stay as they are, each with the first reason.
-    /// What is left out, each file once, and what is known of the others.
-    pub fn into_told(self) -> (Vec<UnboundFile>, remedy::CheckedFiles) {
+    pub fn into_left_out(self) -> Vec<UnboundFile> {
         let mut told: HashSet<PathBuf> = HashSet::new();
-        let left_out = self.left_out.into_iter().filter(|left| told.insert(left.path.clone()));
-        (left_out.collect(), self.checked)
+        self.left_out.into_iter().filter(|left| told.insert(left.path.clone())).collect()
     }
 }
 

@@ -234,7 +234,7 @@ pub struct BindChange {
     /// Where the new names go.
     pub tier: Tier,
     /// What is written.
-    pub patches: Vec<crate::edit::BytePatch>,
+    pub patches: Arc<[crate::edit::BytePatch]>,
 }
 
 /// A list of directories that becomes another. In a store it is most of a file, and there are as many

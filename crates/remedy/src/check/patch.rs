@@ -2,7 +2,6 @@
 //! have all that it has.
 
 use std::fs::{self, File, Metadata};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use recording::ByteUnits;
@@ -12,7 +11,7 @@ use rustix::io::Errno;
 use super::resolved;
 use crate::attributes::{FileAttributes, Who};
 use crate::change::{FileChange, FilePatch, Version};
-use crate::checked_files::CheckedFile;
+use crate::checked_files::{CheckedFile, FoundFile};
 use crate::content::NewContent;
 use crate::stamp::{self, FileStamp};
 use crate::work::FileWork;
@@ -42,7 +41,7 @@ pub(super) fn job<'a>(
     let found = match known.file(path, also, seen) {
         Some(found) => found,
         None => {
-            let found = look((path, also), seen, edits, who)?;
+            let found = look((path, also), seen, edits, who, known)?;
             known.keep_file(path, also, seen, &found);
             found
         }
@@ -68,8 +67,32 @@ fn look(
     seen: &Seen,
     edits: &[Edit],
     who: &Who,
+    known: &CheckedFiles,
 ) -> Result<CheckedFile, Error> {
-    let mut real = resolved(path)?;
+    let real = resolved(path)?;
+    let (real, found) = match known.found(path) {
+        // Whoever planned has read it, and it is still at its name.
+        Some(found) if is_at(&real, &found)? => (real, found),
+        _ => opened(path, real, edits)?,
+    };
+    is_what_was_seen(path, &found, seen)?;
+    if let Some(reason) = found.attributes.cannot_be_kept(who) {
+        return Err(Error::refused(path, reason));
+    }
+    let also = also.iter().map(|name| resolved(name));
+    let names = [Ok(real)].into_iter().chain(also).collect::<Result<Vec<_>, _>>()?;
+    let stamps = same_file(&names, &found)?;
+    Ok(CheckedFile { names, attributes: found.attributes, stamps, taken: found.taken })
+}
+
+/// Whether a file that was found is still at a path, by what it does not forbid.
+fn is_at(path: &Path, found: &FoundFile) -> Result<bool, Error> {
+    let there = has_none_of(&FORBIDDING, path)?;
+    Ok(there.is_some_and(|there| FileStamp::of_statx(&there) == found.stamp))
+}
+
+/// Opens the file that a path leads to, and holds the edits against it.
+fn opened(path: &Path, mut real: PathBuf, edits: &[Edit]) -> Result<(PathBuf, FoundFile), Error> {
     let (file, found) = match regular(&real) {
         Err(Error::Call { error, .. }) if is_of_a_link(&error) => {
             real = path.canonicalize().map_err(|error| Error::at("resolve", path, error))?;
@@ -77,15 +100,13 @@ fn look(
         }
         opened => opened?,
     };
-    is_what_was_seen(path, &found, seen)?;
-    let attributes = replaceable(&file, &found, &real, who)?;
-    let also = also.iter().map(|name| resolved(name));
-    let names = [Ok(real)].into_iter().chain(also).collect::<Result<Vec<_>, _>>()?;
-    let stamps = same_file(&names, &found)?;
+    let found = FoundFile::of(&file, &found)
+        .map_err(|error| Error::at("read the extended attributes", &real, error))?;
+    forbids(&real)?;
     rewrite::fits(&file, edits)
         .map_err(|error| Error::at("read", path, error))?
         .map_err(|reason| Error::refused(path, reason))?;
-    Ok(CheckedFile { names, attributes, stamps, taken: found.blocks().saturating_mul(512) })
+    Ok((real, found))
 }
 
 /// What open(2) says of a symbolic link that it is not to follow.
@@ -104,8 +125,8 @@ pub(super) fn regular(path: &Path) -> Result<(File, Metadata), Error> {
     }
 }
 
-fn is_what_was_seen(path: &Path, found: &Metadata, seen: &Seen) -> Result<(), Error> {
-    let now = Seen { digest: seen.digest, ..Seen::from_metadata(found) };
+fn is_what_was_seen(path: &Path, found: &FoundFile, seen: &Seen) -> Result<(), Error> {
+    let now = Seen { digest: seen.digest, ..found.stamp.seen() };
     // With a digest, the content itself will be compared, while it is copied.
     let same = if seen.digest.is_some() { now.size == seen.size } else { now == *seen };
     if same { Ok(()) } else { Err(Error::refused(path, "has changed since the plan was made")) }
@@ -121,7 +142,7 @@ pub(super) fn replaceable(
     let attributes = FileAttributes::of(file, found)
         .map_err(|error| Error::at("read the extended attributes", path, error))?;
     forbids(path)?;
-    match attributes.refusal().or_else(|| attributes.cannot_be_given(who)) {
+    match attributes.cannot_be_kept(who) {
         Some(reason) => Err(Error::refused(path, reason)),
         None => Ok(attributes),
     }
@@ -142,7 +163,12 @@ fn has_none_of(
     path: &Path,
 ) -> Result<Option<Statx>, Error> {
     let flags = AtFlags::SYMLINK_NOFOLLOW;
-    let found = match rustix::fs::statx(rustix::fs::CWD, path, flags, StatxFlags::MNT_ID) {
+    let found = match rustix::fs::statx(
+        rustix::fs::CWD,
+        path,
+        flags,
+        StatxFlags::BASIC_STATS | StatxFlags::MNT_ID,
+    ) {
         // Before Linux 4.11: the rename itself will tell.
         Err(Errno::NOSYS) => return Ok(None),
         found => found.map_err(|error| Error::at("statx", path, error))?,
@@ -171,16 +197,16 @@ fn flags_of(path: &Path) -> StatxAttributes {
 }
 
 /// What is found at each name; all of them are one file, and it has no others.
-fn same_file(names: &[PathBuf], found: &Metadata) -> Result<Vec<FileStamp>, Error> {
-    let stamp = FileStamp::of(found);
-    // The first was opened by its name.
+fn same_file(names: &[PathBuf], found: &FoundFile) -> Result<Vec<FileStamp>, Error> {
+    let stamp = found.stamp;
+    // At the first it was found.
     for name in names.iter().skip(1) {
         let found = fs::symlink_metadata(name).map_err(|error| Error::at("lstat", name, error))?;
         if FileStamp::of(&found) != stamp {
             return Err(Error::refused(name, "is not a name of the same file, as the plan says"));
         }
     }
-    let unknown = found.nlink().saturating_sub(names.len() as u64);
+    let unknown = found.links.saturating_sub(names.len() as u64);
     if unknown > 0 {
         let reason = format!("has {unknown} other names (hard links) that the plan does not have");
         return Err(Error::refused(names.first().map_or(Path::new("/"), PathBuf::as_path), reason));
