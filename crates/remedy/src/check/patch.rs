@@ -70,10 +70,10 @@ fn look(
     known: &CheckedFiles,
 ) -> Result<CheckedFile, Error> {
     let real = resolved(path)?;
-    let (real, found) = match known.found(path) {
+    let (real, found, unread) = match known.found(path) {
         // Whoever planned has read it, and it is still at its name.
-        Some(found) if is_at(&real, &found)? => (real, found),
-        _ => opened(path, real, edits)?,
+        Some(found) if is_at(&real, &found)? => (real, found, None),
+        _ => opened(path, real)?,
     };
     is_what_was_seen(path, &found, seen)?;
     if let Some(reason) = found.attributes.cannot_be_kept(who) {
@@ -82,6 +82,11 @@ fn look(
     let also = also.iter().map(|name| resolved(name));
     let names = [Ok(real)].into_iter().chain(also).collect::<Result<Vec<_>, _>>()?;
     let stamps = same_file(&names, &found)?;
+    if let Some(file) = unread {
+        rewrite::fits(&file, edits)
+            .map_err(|error| Error::at("read", path, error))?
+            .map_err(|reason| Error::refused(path, reason))?;
+    }
     Ok(CheckedFile { names, attributes: found.attributes, stamps, taken: found.taken })
 }
 
@@ -91,8 +96,8 @@ fn is_at(path: &Path, found: &FoundFile) -> Result<bool, Error> {
     Ok(there.is_some_and(|there| FileStamp::of_statx(&there) == found.stamp))
 }
 
-/// Opens the file that a path leads to, and holds the edits against it.
-fn opened(path: &Path, mut real: PathBuf, edits: &[Edit]) -> Result<(PathBuf, FoundFile), Error> {
+/// Opens the file that a path leads to.
+fn opened(path: &Path, mut real: PathBuf) -> Result<(PathBuf, FoundFile, Option<File>), Error> {
     let (file, found) = match regular(&real) {
         Err(Error::Call { error, .. }) if is_of_a_link(&error) => {
             real = path.canonicalize().map_err(|error| Error::at("resolve", path, error))?;
@@ -103,10 +108,7 @@ fn opened(path: &Path, mut real: PathBuf, edits: &[Edit]) -> Result<(PathBuf, Fo
     let found = FoundFile::of(&file, &found)
         .map_err(|error| Error::at("read the extended attributes", &real, error))?;
     forbids(&real)?;
-    rewrite::fits(&file, edits)
-        .map_err(|error| Error::at("read", path, error))?
-        .map_err(|reason| Error::refused(path, reason))?;
-    Ok((real, found))
+    Ok((real, found, Some(file)))
 }
 
 /// What open(2) says of a symbolic link that it is not to follow.

@@ -109,7 +109,7 @@ fn write_lines(
     mut next: u64,
     records: impl IntoIterator<Item = JournalRecord>,
 ) -> io::Result<u64> {
-    let mut out = BufWriter::with_capacity(1 << 20, file);
+    let mut out = BufWriter::with_capacity(1 << 18, file);
     for record in records {
         out.write_all(record::line(next, &record)?.as_bytes())?;
         next += 1;
