@@ -3,6 +3,7 @@
 
 use std::fs::{self, File, Metadata};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use recording::ByteUnits;
 use rustix::fs::{AtFlags, IFlags, Statx, StatxAttributes, StatxFlags};
@@ -29,7 +30,7 @@ const FORBIDDING: [(StatxAttributes, &str); 4] = [
 pub(super) fn job<'a>(
     (path, also): (&Path, &[PathBuf]),
     seen: &Seen,
-    edits: &[Edit],
+    edits: &Arc<[Edit]>,
     who: &Who,
     known: &CheckedFiles,
 ) -> Result<FileWork<'a>, Error> {
@@ -51,7 +52,7 @@ pub(super) fn job<'a>(
         names: found.names,
         before: version(seen.size, seen.digest),
         after: version(size, None),
-        edits: edits.to_vec(),
+        edits: Arc::clone(edits),
         attributes: found.attributes,
         holes: Vec::new(),
     };
