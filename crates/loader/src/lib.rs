@@ -12,6 +12,7 @@
 //! | `simulation` | the search: `glibc`, `musl` |
 //! | `edit` | ELF files changed in place |
 //! | `bind` | a plan after which nothing is searched |
+//! | `install_watch` | when an installation into a tree is over |
 //! | `arch` | what this machine's processor decides |
 //! | `facts` | what a recording keeps of an ELF file |
 //! | `recorded` | what a recording keeps of loaders' lookups |
@@ -27,6 +28,7 @@ pub mod bind;
 mod cache;
 pub mod edit;
 mod facts;
+mod install_watch;
 pub mod object;
 mod recorded;
 pub mod setting;
@@ -36,6 +38,7 @@ pub mod world;
 
 pub use cache::LdSoCache;
 pub use facts::facts;
+pub use install_watch::{InstallWatch, InstallWatchError};
 pub use object::{ElfError, ElfObject, Identity};
 pub use recorded::{RecordedSearch, recorded_searches};
 pub use setting::{Libc, LoaderSetting, SettingError};

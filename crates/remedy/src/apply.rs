@@ -39,14 +39,14 @@ pub struct Applied {
 /// Why it could not: the first reason.
 pub fn check(plan: &Plan, options: &Options) -> Result<Tally, Error> {
     state::can_be_written(&options.state)?;
-    let jobs = crate::check::jobs(plan, &options.state, options.threads)?;
+    let jobs = crate::check::jobs(plan, options)?;
     Ok(Tally::of(jobs.iter().map(|job| &job.change)))
 }
 
 /// The steps of a plan that could not be done now, each with the reason: what [`apply`] asks, of
 /// every step. Writes nothing. A step may be an obstacle because another is.
 pub fn obstacles(plan: &Plan, options: &Options) -> Vec<Obstacle> {
-    crate::check::checked(plan, &options.state, options.threads).obstacles
+    crate::check::checked(plan, options).obstacles
 }
 
 /// Applies a plan. It stays applied, and can be undone, even if the power fails right after.
@@ -57,7 +57,7 @@ pub fn obstacles(plan: &Plan, options: &Options) -> Vec<Obstacle> {
 pub fn apply(plan: &Plan, options: &Options) -> Result<Applied, Error> {
     let locked = state::lock(&options.state)?;
     sweep(&options.state)?;
-    let mut jobs = crate::check::jobs(plan, &options.state, options.threads)?;
+    let mut jobs = crate::check::jobs(plan, options)?;
     if jobs.is_empty() {
         return Err(Error::Empty);
     }
@@ -97,14 +97,14 @@ pub fn extend(id: &str, plan: &Plan, options: &Options) -> Result<Applied, Error
         }
     }
     let done = &story.changes;
-    let mut jobs = crate::check::jobs_after(plan, done, &options.state, options.threads)?;
+    let mut jobs = crate::check::jobs_after(plan, done, options)?;
     if jobs.is_empty() {
         return Err(Error::Empty);
     }
     let changed = Tally::of(jobs.iter().map(|job| &job.change));
     let mut journal = Journal::resume(&story)?;
     name(&mut jobs, id, options.large)?;
-    let told = journal.add(&[JournalRecord::Extending, temporaries(&jobs)]);
+    let told = journal.add([JournalRecord::Extending, temporaries(&jobs)]);
     told.and_then(|()| journal.sync())?;
     let times = DirectoryTimes::of(&jobs);
     let failure = match prepare(journal, &mut jobs, options) {
@@ -118,7 +118,7 @@ pub fn extend(id: &str, plan: &Plan, options: &Options) -> Result<Applied, Error
     let told = work::clean(litter.iter().map(PathBuf::as_path)).and_then(|()| {
         times.give_all_back();
         let mut journal = Journal::resume(&Story::read(&directory)?)?;
-        journal.add(&[JournalRecord::Applied])?;
+        journal.add([JournalRecord::Applied])?;
         journal.sync()
     });
     Err(match told {
@@ -138,7 +138,7 @@ fn begin(
     name(jobs, id, large)?;
     let mut journal = Journal::begin(directory.to_owned())?;
     let (id, title) = (id.to_owned(), title.to_owned());
-    journal.add(&[
+    journal.add([
         JournalRecord::Begin { schema: SCHEMA.to_owned(), id, title, at: state::now() },
         temporaries(jobs),
     ])?;
@@ -164,7 +164,7 @@ fn prepare(
     keep_what_is_removed(jobs, journal.directory(), options)?;
     work::write(jobs, options)?;
     let changes = jobs.iter().map(|job| JournalRecord::Change(Box::new(job.change.clone())));
-    journal.add(&changes.chain([JournalRecord::Ready]).collect::<Vec<_>>())?;
+    journal.add(changes.chain([JournalRecord::Ready]))?;
     journal.reserve(room_for_an_end(jobs));
     journal.sync()?;
     journal.mark_ready()?;
@@ -271,8 +271,7 @@ fn finish(
     let done = work::commit(jobs, times, options).and_then(|_| {
         let changed = times.changed();
         let directories = (!changed.is_empty()).then_some(JournalRecord::Directories { changed });
-        journal
-            .add(&directories.into_iter().chain([JournalRecord::Applied]).collect::<Vec<_>>())?;
+        journal.add(directories.into_iter().chain([JournalRecord::Applied]))?;
         journal.sync()
     });
     let Err(failure) = done else { return Ok(None) };

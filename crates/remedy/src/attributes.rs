@@ -1,7 +1,7 @@
 //! What a file has beside its content: owner, group, permissions, times, extended attributes
 //! (among them POSIX ACLs and the SELinux label), inode flags.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -112,6 +112,11 @@ impl FileAttributes {
         REFUSED.iter().find(|(name, _)| has(name)).map(|(_, reason)| (*reason).to_owned())
     }
 
+    /// Why this user cannot put a new file in the place of one with these attributes.
+    pub(crate) fn cannot_be_kept(&self, who: &Who) -> Option<String> {
+        self.refusal().or_else(|| self.cannot_be_given(who))
+    }
+
     /// Why this user cannot make a file with this owner and group.
     pub(crate) fn cannot_be_given(&self, who: &Who) -> Option<String> {
         if who.stranger.is_some_and(|id| self.uid == id || self.gid == id) {
@@ -142,8 +147,9 @@ impl FileAttributes {
             == FileAttributes { flags: other.flags.and(self.flags), ..timeless(other) }
     }
 
-    /// Gives them to a new file that is open for writing, and reads back whether it has them.
-    pub(crate) fn give(&self, file: &File, path: &Path) -> Result<(), Error> {
+    /// Gives them to a new file that is open for writing, and reads back whether it has them: what
+    /// fstat(2) then says.
+    pub(crate) fn give(&self, file: &File, path: &Path) -> Result<Metadata, Error> {
         let failed = |operation| move |error: Errno| Error::at(operation, path, error);
         let found = file.metadata().map_err(|error| Error::at("fstat", path, error))?;
         if (found.uid(), found.gid()) != (self.uid, self.gid) {
@@ -151,18 +157,25 @@ impl FileAttributes {
                 .map_err(failed("keep the owner: fchown"))?;
         }
         // Before the permissions, which may forbid it even to the owner.
-        self.give_xattrs(file).map_err(failed("keep the extended attributes: fsetxattr"))?;
+        let has_lists =
+            self.give_xattrs(file).map_err(failed("keep the extended attributes: fsetxattr"))?;
         rustix::fs::fchmod(file, Mode::from_raw_mode(self.mode))
             .map_err(failed("keep the permissions: fchmod"))?;
-        self.give_flags(file).map_err(failed("keep the inode flags: FS_IOC_SETFLAGS"))?;
+        let flags =
+            self.give_flags(file).map_err(failed("keep the inode flags: FS_IOC_SETFLAGS"))?;
         rustix::fs::futimens(file, &self.times()).map_err(failed("keep the times: futimens"))?;
         let found = file.metadata().map_err(|error| Error::at("fstat", path, error))?;
-        let given = FileAttributes::of(file, &found).map_err(failed("fgetxattr"))?;
+        let mut given = FileAttributes::without_xattrs(&found);
+        given.flags = Some(flags.bits());
+        // chmod(2) changes a list that is there; it makes none.
+        if has_lists {
+            given.xattrs = xattrs(file).map_err(failed("fgetxattr"))?;
+        }
         match self.difference(&given) {
             Some(what) => {
                 Err(Error::refused(path, format!("the filesystem does not keep its {what}")))
             }
-            None => Ok(()),
+            None => Ok(found),
         }
     }
 
@@ -187,17 +200,21 @@ impl FileAttributes {
         Timestamps { last_access: time(self.atime), last_modification: time(self.mtime) }
     }
 
-    fn give_flags(&self, file: &File) -> Result<(), Errno> {
+    /// Those of [`KEPT_FLAGS`] that the file has then.
+    fn give_flags(&self, file: &File) -> Result<IFlags, Errno> {
         let there = all_flags(file);
-        let Some(wanted) = self.flags.map(IFlags::from_bits_retain) else { return Ok(()) };
-        // The directory gives some to new files in it.
-        match there & KEPT_FLAGS == wanted {
-            true => Ok(()),
-            false => rustix::fs::ioctl_setflags(file, there.difference(KEPT_FLAGS) | wanted),
+        match self.flags.map(IFlags::from_bits_retain) {
+            // The directory gives some to new files in it.
+            Some(wanted) if there & KEPT_FLAGS != wanted => {
+                rustix::fs::ioctl_setflags(file, there.difference(KEPT_FLAGS) | wanted)?;
+                Ok(all_flags(file) & KEPT_FLAGS)
+            }
+            _ => Ok(there & KEPT_FLAGS),
         }
     }
 
-    fn give_xattrs(&self, file: &File) -> Result<(), Errno> {
+    /// Whether the file had any, or has been given some.
+    fn give_xattrs(&self, file: &File) -> Result<bool, Errno> {
         let there = xattrs(file)?;
         for xattr in &there {
             // What the directory gives to new files in it, as a default ACL does.
@@ -209,7 +226,7 @@ impl FileAttributes {
             let flags = rustix::fs::XattrFlags::empty();
             rustix::fs::fsetxattr(file, wanted.name.as_slice(), &wanted.value, flags)?;
         }
-        Ok(())
+        Ok(!there.is_empty() || !self.xattrs.is_empty())
     }
 
     fn difference(&self, given: &FileAttributes) -> Option<&'static str> {

@@ -3,6 +3,7 @@
 //! Applying does changes; undoing does their inverses. Both go through the same code.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use recording::ByteUnits;
 use serde::{Deserialize, Serialize};
@@ -29,7 +30,8 @@ pub(crate) struct FilePatch {
     pub(crate) names: Vec<PathBuf>,
     pub(crate) before: Version,
     pub(crate) after: Version,
-    pub(crate) edits: Vec<Edit>,
+    #[serde(with = "text::shared")]
+    pub(crate) edits: Arc<[Edit]>,
     pub(crate) attributes: FileAttributes,
     /// What was a hole before the edits were written into it: from byte, up to byte.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -7,6 +7,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
 use rustix::fs::{Timespec, Timestamps};
 use serde::{Deserialize, Serialize};
@@ -40,6 +42,8 @@ struct FoundTimes {
     found: AccessAndChange,
     /// Those that it gets once the jobs are done.
     due: Option<AccessAndChange>,
+    /// It has got them already.
+    given: AtomicBool,
 }
 
 impl DirectoryTimes {
@@ -57,7 +61,8 @@ impl DirectoryTimes {
         let found = |directory: &Path| {
             let found = HeldDirectory::open(directory).ok()?.times()?;
             let due = Some(found).filter(|_| !relisted.contains(directory));
-            Some((directory.to_owned(), FoundTimes { found, due }))
+            let given = AtomicBool::new(false);
+            Some((directory.to_owned(), FoundTimes { found, due, given }))
         };
         DirectoryTimes(all.into_iter().filter_map(found).collect())
     }
@@ -76,8 +81,18 @@ impl DirectoryTimes {
 
     /// Gives those back that are due. To set a time is the owner's alone: elsewhere it stays.
     pub(crate) fn give_back(&self) {
-        for (path, times) in &self.0 {
+        for (path, times) in self.0.iter().filter(|(_, times)| !times.given.load(Relaxed)) {
             give(path, times.due);
+        }
+    }
+
+    /// The same of one that is open, in which nothing will be changed any more.
+    pub(crate) fn give_back_to(&self, path: &Path, directory: &HeldDirectory) {
+        if let Some(times) = self.0.get(path)
+            && let Some(due) = times.due
+        {
+            directory.give_times(due);
+            times.given.store(true, Relaxed);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Waits until what was written is on the disk.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -40,15 +40,21 @@ impl SyncMethod {
     }
 }
 
+/// Directories, and their devices where these are known.
+pub(crate) type TouchedDirectories = BTreeMap<PathBuf, Option<u64>>;
+
 /// Filesystems, opened before anything is written: syncfs(2) reports what could not be written
 /// since then.
 pub(crate) struct Filesystems(Vec<(PathBuf, File)>);
 
 impl Filesystems {
     /// Those that these directories are on.
-    pub(crate) fn of(directories: &BTreeSet<PathBuf>) -> Result<Filesystems, Error> {
+    pub(crate) fn of(directories: &TouchedDirectories) -> Result<Filesystems, Error> {
         let mut filesystems = BTreeMap::new();
-        for directory in directories {
+        for (directory, device) in directories {
+            if device.is_some_and(|device| filesystems.contains_key(&device)) {
+                continue;
+            }
             // Most are on the same one: a stat is a third of what opening takes.
             let found = directory.metadata();
             let found = found.map_err(|error| Error::at("stat", directory, error))?;
@@ -73,11 +79,11 @@ impl Filesystems {
 }
 
 /// Syncs what was renamed in these directories.
-pub(crate) fn directories(directories: &BTreeSet<PathBuf>, threads: usize) -> Result<(), Error> {
+pub(crate) fn directories(directories: &TouchedDirectories, threads: usize) -> Result<(), Error> {
     if SyncMethod::for_files(directories.len()) == SyncMethod::Filesystem {
         return Filesystems::of(directories)?.sync();
     }
-    let directories: Vec<_> = directories.iter().collect();
+    let directories: Vec<_> = directories.keys().collect();
     pool::each(threads, &directories, |_, directory| crate::journal::sync_directory(directory))
         .map(drop)
 }

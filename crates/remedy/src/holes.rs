@@ -1,7 +1,7 @@
 //! The parts of a file that take no room on its filesystem, and stay so: a file of 200 GB with
 //! one block in it is rewritten as one.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -18,9 +18,10 @@ const PIECE: usize = 512;
 pub(crate) struct Holes(Vec<Range<u64>>);
 
 impl Holes {
-    /// Those of a file of `size` bytes. Where the filesystem does not tell, any part that is zero
+    /// Those of a file of which fstat(2) said `found`. Where the filesystem does not tell, any part that is zero
     /// may be one, if the file takes less room than it has bytes.
-    pub(crate) fn of(file: &File, size: u64) -> io::Result<Holes> {
+    pub(crate) fn of(file: &File, found: &Metadata) -> io::Result<Holes> {
+        let size = found.len();
         let mut holes = Vec::new();
         let mut at = 0;
         while at < size {
@@ -36,11 +37,16 @@ impl Holes {
             holes.push(start..end);
             at = end;
         }
-        let taken = file.metadata()?.blocks().saturating_mul(512);
+        let taken = found.blocks().saturating_mul(512);
         if holes.is_empty() && taken < size {
             holes.push(0..size);
         }
         Ok(Holes(holes))
+    }
+
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// These and others.

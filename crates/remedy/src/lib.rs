@@ -9,6 +9,7 @@
 //! | `plan` | the plan: what is to be done, as data |
 //! | `text` | bytes, paths and permissions in JSON |
 //! | `check` | a plan against the files: every reason to refuse it |
+//! | `checked_files` | what a check found out, so that applying does not ask again |
 //! | `change` | one change, resolved, with all that its inverse needs |
 //! | `work` | doing changes: new files beside their targets, then renames |
 //! | `content` | the content of a new file, and where it comes from |
@@ -25,6 +26,7 @@
 //! | `journal` | what was done and how to take it back, on the disk before it is done |
 //! | `state` | the directory of the journals, their ids, and the lock |
 //! | `list` | what was applied, and what became of it |
+//! | `manifest` | what was applied, for `sha256sum --check` |
 //! | `file_state` | what a file was, and whether it still is |
 //! | `stamp`, `digest`, `tally`, `pool` | is it the same file; its content; how much; many at a time |
 
@@ -32,6 +34,7 @@ mod apply;
 mod attributes;
 mod change;
 mod check;
+mod checked_files;
 mod content;
 mod digest;
 mod directory_times;
@@ -43,6 +46,7 @@ mod holes;
 mod journal;
 mod list;
 mod look;
+mod manifest;
 mod plan;
 mod pool;
 mod renew;
@@ -60,10 +64,12 @@ use recording::ByteUnits;
 
 pub use apply::{Applied, apply, check, extend, obstacles};
 pub use check::Obstacle;
+pub use checked_files::CheckedFiles;
 pub use digest::Digest;
 pub use error::{Changed, Error};
 pub use file_state::{FileLook, FileState, HAS_CHANGED};
 pub use list::{Entry, Status, last, last_of, list, status};
+pub use manifest::{Manifest, ManifestEntry, manifest};
 pub use plan::{Counts, Edit, Plan, PredictedCounts, Seen, Step};
 pub use pool::each as each_at_once;
 pub use renew::renew;
@@ -80,6 +86,8 @@ pub struct Options<'a> {
     /// From which size on a file that is replaced or removed is kept by another name beside it, and
     /// not copied; by default 64 MiB.
     pub large: ByteUnits,
+    /// What was found out about the plan's files before, and will be.
+    pub checked: Option<&'a CheckedFiles>,
     /// Told how far it is. Called from several threads.
     pub progress: &'a (dyn Fn(Progress) + Sync),
 }
@@ -88,7 +96,7 @@ impl Options<'static> {
     /// With that state directory, as many threads as suit this machine, and no word on progress.
     pub fn new(state: PathBuf) -> Options<'static> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        Options { state, threads, large: work::LARGE, progress: &|_| {} }
+        Options { state, threads, large: work::LARGE, checked: None, progress: &|_| {} }
     }
 }
 

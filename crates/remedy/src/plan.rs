@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use recording::ByteUnits;
 use schemars::JsonSchema;
@@ -64,8 +65,11 @@ pub enum Step {
         also: Vec<PathBuf>,
         /// What the planner saw; another file is not patched.
         seen: Seen,
-        /// The replacements, by rising offset; none overlaps another.
-        edits: Vec<Edit>,
+        /// The replacements, by rising offset; none overlaps another. Shared: a plan, what is made of it and
+        /// what made it have the same ones.
+        #[serde(with = "text::shared")]
+        #[schemars(with = "Vec<Edit>")]
+        edits: Arc<[Edit]>,
     },
     /// Create a regular file. There must be nothing at its path.
     Create {
@@ -159,7 +163,7 @@ pub enum Step {
 }
 
 /// A replacement of bytes in a file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Edit {
     /// Where, in bytes from the file's start.

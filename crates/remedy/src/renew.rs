@@ -61,7 +61,7 @@ fn write(
     let version =
         Version { size: ByteUnits(content.len() as u64), digest: Some(Digest::of(content)) };
     let mut journal = Journal::resume(story)?;
-    journal.add(&[
+    journal.add([
         JournalRecord::Temporaries { paths: vec![temporary.clone()] },
         JournalRecord::Renewed { path: path.to_owned(), version },
     ])?;

@@ -1,6 +1,6 @@
 //! Writes the patched version of a file into another, in one pass.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -100,22 +100,23 @@ pub(crate) struct Rewritten {
     pub(crate) filled: Vec<(u64, u64)>,
 }
 
-/// Writes the `size` bytes of `source`, patched, into `target`, an empty file. The edits have
+/// Writes the bytes of `source`, of which fstat(2) said `found`, patched, into `target`, an empty file. The edits have
 /// passed [`size_after`]. What is a hole in the source, or of `holes`, stays or becomes one as far
 /// as it is zero.
 pub(crate) fn rewrite(
     source: &File,
-    size: ByteUnits,
+    found: &Metadata,
     edits: &[Edit],
     holes: &[(u64, u64)],
     target: &File,
 ) -> Result<Rewritten, RewriteFailure> {
+    let size = ByteUnits(found.len());
     let after = size_after(size, edits).map_err(RewriteFailure::Other)?;
     // A reflink shares the source's holes, and no others.
     let shared = size.0 >= WORTH_A_REFLINK
         && holes.is_empty()
         && rustix::fs::ioctl_ficlone(target, source).is_ok();
-    let holes = Holes::of(source, size.0).map_err(RewriteFailure::Read)?.with(holes);
+    let holes = Holes::of(source, found).map_err(RewriteFailure::Read)?.with(holes);
     let (mut old, mut new) = (Hasher::default(), Hasher::default());
     let mut buffer = vec![0; CHUNK.min(usize::try_from(size.0).unwrap_or(CHUNK))];
     let mut from = 0;
@@ -137,11 +138,16 @@ pub(crate) fn rewrite(
     }
     let grown = edits.last().and_then(|edit| edit.new.get(edit.old.len()..)).unwrap_or_default();
     new.update(grown);
-    target.write_all_at(grown, size.0).map_err(RewriteFailure::Write)?;
+    if !grown.is_empty() {
+        target.write_all_at(grown, size.0).map_err(RewriteFailure::Write)?;
+    }
     if shared {
         write_edits(target, edits).map_err(RewriteFailure::Write)?;
     }
-    target.set_len(after.0).map_err(RewriteFailure::Write)?;
+    // Without holes, all of it was written.
+    if shared || !holes.is_empty() {
+        target.set_len(after.0).map_err(RewriteFailure::Write)?;
+    }
     let version = |size, hasher: Hasher| Version { size, digest: Some(hasher.finish()) };
     Ok(Rewritten {
         before: version(size, old),
@@ -152,8 +158,8 @@ pub(crate) fn rewrite(
 
 /// Copies all of `source` into `target`, an empty file, with its holes: what was written.
 pub(crate) fn copy(source: &File, target: &File) -> Result<Version, RewriteFailure> {
-    let size = source.metadata().map_err(RewriteFailure::Read)?.len();
-    rewrite(source, ByteUnits(size), &[], &[], target).map(|written| written.after)
+    let found = source.metadata().map_err(RewriteFailure::Read)?;
+    rewrite(source, &found, &[], &[], target).map(|written| written.after)
 }
 
 /// Into a file that shares the source's bytes, only what is new.

@@ -43,6 +43,23 @@ impl FileStamp {
         }
     }
 
+    /// The same from what statx(2) says of all that stat(2) does.
+    pub(crate) fn of_statx(found: &rustix::fs::Statx) -> FileStamp {
+        let nanos = |time: rustix::fs::StatxTimestamp| {
+            time.tv_sec.saturating_mul(1_000_000_000) + i64::from(time.tv_nsec)
+        };
+        FileStamp {
+            device: rustix::fs::makedev(found.stx_dev_major, found.stx_dev_minor),
+            seen: Seen {
+                size: ByteUnits(found.stx_size),
+                inode: found.stx_ino,
+                mtime_ns: nanos(found.stx_mtime),
+                ctime_ns: nanos(found.stx_ctime),
+                digest: None,
+            },
+        }
+    }
+
     /// What was seen of it.
     pub(crate) fn seen(&self) -> Seen {
         self.seen

@@ -137,3 +137,23 @@ pub(crate) mod mode {
             .map_err(|_| D::Error::custom("a mode is in octal, as \"755\""))
     }
 }
+
+/// What several share.
+pub(crate) mod shared {
+    use std::sync::Arc;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(crate) fn serialize<T: Serialize, S: Serializer>(
+        shared: &Arc<[T]>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        shared[..].serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Arc<[T]>, D::Error> {
+        Vec::deserialize(deserializer).map(Arc::from)
+    }
+}

@@ -92,7 +92,7 @@ pub fn undo(id: &str, options: &Options, how: UndoOptions) -> Result<Undone, Err
         drop_asides(story.changes.iter().filter(is_back))?;
         times.give_back();
         let skipped = undone.skipped.iter().map(|changed| changed.path.clone()).collect();
-        journal.add(&[JournalRecord::Undone { skipped }])?;
+        journal.add([JournalRecord::Undone { skipped }])?;
         journal.sync()?;
     }
     Ok(undone)
@@ -143,7 +143,7 @@ fn take_back_jobs(
     }
     work::name_temporaries(&mut jobs, id)?;
     let paths = jobs.iter().flat_map(|job| job.temporaries.clone()).collect();
-    journal.add(&[JournalRecord::Undoing, JournalRecord::Temporaries { paths }])?;
+    journal.add([JournalRecord::Undoing, JournalRecord::Temporaries { paths }])?;
     journal.sync()?;
     let litter = |jobs: &[FileWork]| {
         let paths: Vec<_> = jobs.iter().flat_map(|job| job.temporaries.clone()).collect();
@@ -153,7 +153,7 @@ fn take_back_jobs(
         // Nothing has been taken back. If this fails as well, a later becalm tidies up.
         if litter(&jobs).is_ok() && was_applied {
             times.give_all_back();
-            let _ = journal.add(&[JournalRecord::Applied]).and_then(|()| journal.sync());
+            let _ = journal.add([JournalRecord::Applied]).and_then(|()| journal.sync());
         }
         return Err(failure);
     }

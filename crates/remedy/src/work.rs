@@ -2,8 +2,8 @@
 //!
 //! Between the two, the caller makes the journal say that renaming may begin.
 
-use std::collections::BTreeSet;
-use std::fs::{File, Permissions};
+use std::collections::{BTreeMap, HashMap};
+use std::fs::{File, Metadata, Permissions};
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -31,6 +31,10 @@ pub(crate) struct FileWork<'a> {
     pub(crate) content: NewContent<'a>,
     /// The new files, beside their targets.
     pub(crate) temporaries: Vec<PathBuf>,
+    /// The device of the directory that it is in, where that is known.
+    pub(crate) device: Option<u64>,
+    /// How many bytes a file that is patched takes on the disk, where that is known.
+    pub(crate) taken: Option<u64>,
     /// Which file these are names of, once it is written: nothing else is renamed.
     written: Option<FileIdentity>,
 }
@@ -44,7 +48,14 @@ impl<'a> FileWork<'a> {
         stamps: Vec<FileStamp>,
         content: NewContent<'a>,
     ) -> FileWork<'a> {
-        FileWork { change, stamps, content, temporaries: Vec::new(), written: None }
+        let (temporaries, device, taken, written) = (Vec::new(), None, None, None);
+        FileWork { change, stamps, content, temporaries, device, taken, written }
+    }
+
+    /// The device of the directory that one of its paths is in, where that is known.
+    fn device_of(&self, path: &Path) -> Option<u64> {
+        let is_in_it = directory_of(path) == directory_of(self.change.path());
+        self.device.filter(|_| is_in_it)
     }
 
     /// What is left of it if it does not come to be made.
@@ -112,7 +123,10 @@ pub(crate) fn there_above(path: &Path) -> &Path {
 pub(crate) fn write(jobs: &mut [FileWork], options: &Options) -> Result<(), Error> {
     let new: Vec<_> = jobs.iter().flat_map(|job| &job.temporaries).collect();
     let way = SyncMethod::for_files(new.len());
-    let directories = new.iter().map(|path| directory_of(path).to_owned()).collect();
+    let directories = jobs.iter().flat_map(|job| {
+        job.temporaries.iter().map(|path| (directory_of(path).to_owned(), job.device_of(path)))
+    });
+    let directories = directories.collect();
     let filesystems = match way {
         SyncMethod::Filesystem => Some(Filesystems::of(&directories)?),
         SyncMethod::Each => None,
@@ -166,28 +180,31 @@ fn write_patched(
     };
     let directory = HeldDirectory::of(path)?;
     let source = directory.read(path)?;
-    let is_same = || -> Result<(), Error> {
+    let is_same = || -> Result<Metadata, Error> {
         let found = source.metadata().map_err(|error| Error::at("fstat", path, error))?;
-        if job.stamps.first() == Some(&FileStamp::of(&found)) { Ok(()) } else { Err(changed(path)) }
+        if job.stamps.first() == Some(&FileStamp::of(&found)) {
+            Ok(found)
+        } else {
+            Err(changed(path))
+        }
     };
-    is_same()?;
+    let found = is_same()?;
     let target = directory.create(temporary)?;
-    let size = patch.before.size;
     let Rewritten { before, after, filled } =
-        rewrite::rewrite(&source, size, &patch.edits, &patch.holes, &target)
+        rewrite::rewrite(&source, &found, &patch.edits, &patch.holes, &target)
             .map_err(|failure| failure.at(path, temporary))?;
     is_same()?;
     if !patch.before.admits(&before) || !patch.after.admits(&after) {
         return Err(Error::refused(path, "has another content than expected"));
     }
-    patch.attributes.give(&target, temporary)?;
+    let written = patch.attributes.give(&target, temporary)?;
     way.finish(&target, temporary)?;
     for name in more {
         directory.link(temporary, &HeldDirectory::of(name)?, name)?;
     }
     let holes = if patch.holes.is_empty() { filled } else { patch.holes.clone() };
     let patch = FilePatch { before, after, holes, ..patch.clone() };
-    Ok((patch, Some(identity(&target, temporary)?)))
+    Ok((patch, Some(FileStamp::of(&written).identity())))
 }
 
 /// Which file an open one is.
@@ -238,7 +255,7 @@ fn write_added(item: &Item, job: &FileWork, way: SyncMethod) -> Result<WrittenCh
 /// Gives a new file or directory the attributes of what it is to be, or else the permissions.
 fn give(item: &Item, mode: u32, new: &File, temporary: &Path) -> Result<(), Error> {
     match &item.attributes {
-        Some(attributes) => attributes.give(new, temporary),
+        Some(attributes) => attributes.give(new, temporary).map(drop),
         None => new
             .set_permissions(Permissions::from_mode(mode))
             .map_err(|error| Error::at("fchmod", temporary, error)),
@@ -253,7 +270,8 @@ pub(crate) fn commit(
     options: &Options,
 ) -> Result<Vec<PathBuf>, Error> {
     let mut left = Vec::new();
-    let mut touched = BTreeSet::new();
+    let patched = PatchedDirectories::of(jobs, times);
+    let mut touched = BTreeMap::new();
     let mut last = None;
     for turn in Turn::ALL {
         let due: Vec<_> = jobs.iter().filter(|job| job.change.turn() == turn).collect();
@@ -267,29 +285,63 @@ pub(crate) fn commit(
         }
         last = Some(turn);
         let threads = if turn.is_ordered() { 1 } else { options.threads };
-        let done = pool::each(threads, &due, |_, job| commit_one(job))?;
+        let done = pool::each(threads, &due, |_, job| commit_one(job, &patched))?;
         left.extend(done.into_iter().flatten());
-        let changed = due.iter().flat_map(|job| job.change.paths());
-        touched.extend(changed.map(|path| directory_of(path).to_owned()));
+        let changed = due.iter().flat_map(|job| {
+            let paths = job.change.paths().iter();
+            paths.map(|path| (directory_of(path).to_owned(), job.device_of(path)))
+        });
+        touched.extend(changed);
+        if turn == Turn::RemoveDirectories {
+            // One that was removed is on the disk as a change of the one above it.
+            touched.retain(|directory, _| directory.is_dir());
+        }
     }
-    // A directory that was removed is on the disk as a change of the one above it.
-    touched.retain(|directory| directory.is_dir());
     times.give_back();
     durable::directories(&touched, options.threads)?;
     Ok(left)
 }
 
+/// Directories in which names are still to be renamed: the last gives the directory its times, while it is
+/// open.
+struct PatchedDirectories<'a> {
+    times: &'a DirectoryTimes,
+    /// Of what else is changed in it, none is counted off: its times are given at the end.
+    left: HashMap<&'a Path, AtomicUsize>,
+}
+
+impl<'a> PatchedDirectories<'a> {
+    fn of(jobs: &'a [FileWork], times: &'a DirectoryTimes) -> PatchedDirectories<'a> {
+        let mut left: HashMap<&Path, AtomicUsize> = HashMap::new();
+        for path in jobs.iter().flat_map(|job| job.change.paths()) {
+            *left.entry(directory_of(path)).or_default().get_mut() += 1;
+        }
+        PatchedDirectories { times, left }
+    }
+
+    fn is_renamed(&self, path: &Path, directory: &HeldDirectory) {
+        let left = self.left.get(path);
+        if left.is_some_and(|left| left.fetch_sub(1, Ordering::AcqRel) == 1) {
+            self.times.give_back_to(path, directory);
+        }
+    }
+}
+
 /// Makes one change; gives the directory back that it could not remove.
-fn commit_one(job: &FileWork) -> Result<Option<PathBuf>, Error> {
+fn commit_one(job: &FileWork, patched: &PatchedDirectories) -> Result<Option<PathBuf>, Error> {
     match &job.change {
-        FileChange::Patch(patch) => replace_names(patch, job).map(|()| None),
+        FileChange::Patch(patch) => replace_names(patch, job, patched).map(|()| None),
         FileChange::Add(item) => add(item, job).map(|()| None),
         FileChange::Remove(item) => remove(item, job),
         FileChange::Replace(_) => replace(job).map(|()| None),
     }
 }
 
-fn replace_names(patch: &FilePatch, job: &FileWork) -> Result<(), Error> {
+fn replace_names(
+    patch: &FilePatch,
+    job: &FileWork,
+    patched: &PatchedDirectories,
+) -> Result<(), Error> {
     let names = patch.names.iter().zip(&job.temporaries).zip(&job.stamps);
     for (at, ((name, temporary), stamp)) in names.enumerate() {
         let directory = HeldDirectory::of(name)?;
@@ -300,6 +352,7 @@ fn replace_names(patch: &FilePatch, job: &FileWork) -> Result<(), Error> {
         }
         is_as_written(job, &directory, temporary)?;
         directory.rename(temporary, &directory, name)?;
+        patched.is_renamed(directory_of(name), &directory);
     }
     Ok(())
 }
@@ -346,7 +399,7 @@ fn remove(item: &Item, job: &FileWork) -> Result<Option<PathBuf>, Error> {
 
 /// Removes what an interrupted work has left beside the files.
 pub(crate) fn clean<'a>(litter: impl Iterator<Item = &'a Path>) -> Result<(), Error> {
-    let mut directories = BTreeSet::new();
+    let mut directories = BTreeMap::new();
     for path in litter {
         let directory = match HeldDirectory::of(path) {
             Ok(directory) => directory,
@@ -365,7 +418,7 @@ pub(crate) fn clean<'a>(litter: impl Iterator<Item = &'a Path>) -> Result<(), Er
             removed => removed,
         };
         match removed {
-            Ok(()) => drop(directories.insert(directory_of(path).to_owned())),
+            Ok(()) => drop(directories.insert(directory_of(path).to_owned(), None)),
             Err(Errno::NOENT) => {}
             Err(error) => return Err(Error::at("unlink", path, error)),
         }

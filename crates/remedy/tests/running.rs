@@ -20,7 +20,8 @@ fn a_program_that_runs_is_patched_and_keeps_running() {
     let end = bytes(&program).len() as u64;
     let edits = vec![remedy::Edit { offset: end, old: vec![], new: b"more".to_vec() }];
     let seen = remedy::Seen::of(&program).unwrap();
-    let step = remedy::Step::Patch { path: program.clone(), also: vec![], seen, edits };
+    let step =
+        remedy::Step::Patch { path: program.clone(), also: vec![], seen, edits: edits.into() };
     let applied = scene.apply(vec![step]).unwrap();
     assert!(running.try_wait().unwrap().is_none());
     run(&[program.to_str().unwrap(), "0"]);

@@ -3,14 +3,18 @@
 #![allow(clippy::unwrap_used)] // A test program: what fails, fails the test.
 
 mod bind;
+mod bind_calls;
 mod bind_crafted;
 mod bind_environment;
 mod bind_left_out;
 mod bind_loaders;
+mod bind_manifest;
 mod bind_modes;
 mod bind_places;
 mod bind_run;
 mod bind_unnamed;
+mod bind_watch;
+mod hook;
 mod tree;
 
 /// The program under test.

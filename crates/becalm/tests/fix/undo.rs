@@ -28,7 +28,12 @@ fn applied() -> Applied {
 fn patch(path: &PathBuf) -> Step {
     let old = fs::read(path).unwrap();
     let edits = vec![Edit { offset: 0, new: vec![b'x'; old.len()], old }];
-    Step::Patch { path: path.clone(), also: vec![], seen: Seen::of(path).unwrap(), edits }
+    Step::Patch {
+        path: path.clone(),
+        also: vec![],
+        seen: Seen::of(path).unwrap(),
+        edits: edits.into(),
+    }
 }
 
 fn apply(scene: &Scene, title: &str, steps: Vec<Step>) -> String {

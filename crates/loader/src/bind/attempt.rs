@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rayon::prelude::*;
+use remedy::CheckedFiles;
 
 use super::collect::{Collected, add_programs, collect};
 use super::compare::{Compared, compare};
@@ -75,8 +76,10 @@ pub(super) fn plan(
     let distrusted: BTreeMap<PathBuf, UnboundFile> =
         roots.into_iter().filter_map(|root| Some((root.clone(), distrusted(&root)?))).collect();
     lessons.left_out.extend(distrusted.values().cloned());
+    let checked = CheckedFiles::default();
     let known = BindFacts {
         world,
+        checked: &checked,
         distrusted: &distrusted,
         files: &files,
         programs: &today.programs,
@@ -103,7 +106,7 @@ pub(super) fn plan(
     };
     let calm = eligible.changeable.len() - candidates.len();
     let barred = lessons.barred.len();
-    Ok(Binding { stores, calm, barred, left_out: lessons.into_left_out(), ..binding })
+    Ok(Binding { stores, calm, barred, left_out: lessons.into_left_out(), checked, ..binding })
 }
 
 /// The paths without symbolic links in them.
@@ -199,7 +202,9 @@ fn make(
             return Ok(Arc::clone(earlier));
         }
         let path = known.files[*number].path();
-        edited(*number, path, request, room).map(Arc::new).map_err(|reason| (*number, reason))
+        edited(known.checked, *number, path, request, room)
+            .map(Arc::new)
+            .map_err(|reason| (*number, reason))
     };
     let requests: Vec<_> = wanted.requests.iter().collect();
     let all: Vec<_> = requests.into_par_iter().map(each).collect();
@@ -231,6 +236,7 @@ pub(super) enum Unmade {
 }
 
 fn edited(
+    checked: &CheckedFiles,
     number: usize,
     path: &Path,
     request: &EditRequest,
@@ -240,6 +246,9 @@ fn edited(
     let seen = remedy::Seen::from_metadata(&found);
     let bytes = source::read(&file, 0, seen.size.0 as usize)?;
     let edited = edit(&bytes, request, room)?;
+    if !edited.patches.is_empty() {
+        checked.look(path, &file, &found);
+    }
     let after = apply(&bytes, &edited.patches)?;
     let object = Arc::new(ElfObject::parse(&after)?);
     Ok(BindAttempt { number, request: request.clone(), seen, edited, object })

@@ -70,7 +70,9 @@ impl Lessons {
     pub fn take_obstacles(&mut self, known: &BindFacts<'_>, binding: &Binding) -> bool {
         let plan = binding.to_plan(String::new());
         let state = remedy::state_directory().unwrap_or_default();
-        let obstacles = remedy::obstacles(&plan, &remedy::Options::new(state));
+        let checked = Some(known.checked);
+        let options = remedy::Options { checked, ..remedy::Options::new(state) };
+        let obstacles = remedy::obstacles(&plan, &options);
         let Some(first) = obstacles.first() else { return false };
         let numbers: HashMap<&Path, usize> =
             known.files.iter().enumerate().map(|(number, file)| (file.path(), number)).collect();

@@ -213,6 +213,8 @@ pub struct Binding {
     pub stores: Vec<PackageStore>,
     /// What may go wrong once it is applied, one sentence each.
     pub risks: Vec<String>,
+    /// What was found out about the files to change, for `remedy::Options`.
+    pub checked: remedy::CheckedFiles,
 }
 
 /// One file's change.
@@ -234,7 +236,7 @@ pub struct BindChange {
     /// Where the new names go.
     pub tier: Tier,
     /// What is written.
-    pub patches: Vec<crate::edit::BytePatch>,
+    pub patches: Arc<[crate::edit::BytePatch]>,
 }
 
 /// A list of directories that becomes another. In a store it is most of a file, and there are as many

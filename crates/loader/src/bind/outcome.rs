@@ -93,7 +93,7 @@ fn change(known: &BindFacts<'_>, made: &BindAttempt) -> BindChange {
         search: (lists.before() != lists.after()).then_some(lists),
         gives_way: file.object.runpath.is_some() || known.musl.contains(&made.number),
         tier: made.edited.tier,
-        patches: made.edited.patches.clone(),
+        patches: Arc::clone(&made.edited.patches),
     }
 }
 

@@ -1,8 +1,9 @@
 //! The plan that `remedy` applies.
 
 use std::ops::AddAssign;
+use std::sync::Arc;
 
-use remedy::{Counts, Edit, Plan, PredictedCounts, Step};
+use remedy::{Counts, Plan, PredictedCounts, Step};
 
 use super::{BindChange, Binding, Effect};
 
@@ -42,16 +43,11 @@ impl Binding {
 }
 
 fn patch(change: &BindChange) -> Step {
-    let edit = |patch: &crate::edit::BytePatch| Edit {
-        offset: patch.offset,
-        old: patch.old.clone(),
-        new: patch.new.clone(),
-    };
     Step::Patch {
         path: change.path.clone(),
         also: change.also.clone(),
         seen: change.seen,
-        edits: change.patches.iter().map(edit).collect(),
+        edits: Arc::clone(&change.patches),
     }
 }
 

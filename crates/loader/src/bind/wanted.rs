@@ -22,6 +22,8 @@ use crate::{FileId, World};
 
 /// What is known when edits are asked for.
 pub(super) struct BindFacts<'a> {
+    /// What `remedy` found out about files that can be changed.
+    pub checked: &'a remedy::CheckedFiles,
     pub world: &'a dyn World,
     /// Roots whose own directory is another user's to change.
     pub distrusted: &'a BTreeMap<PathBuf, UnboundFile>,

@@ -8,6 +8,7 @@
 //! Nothing here opens a file: bytes in, patches out.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 mod check;
 mod draft;
@@ -102,7 +103,7 @@ pub enum Tier {
 pub struct Edited {
     /// What changes: sorted by offset, not overlapping. Empty where the file already says what
     /// was asked.
-    pub patches: Vec<BytePatch>,
+    pub patches: Arc<[BytePatch]>,
     /// Where the new names went.
     pub tier: Tier,
     /// The file's size before, in bytes.
@@ -123,14 +124,14 @@ pub fn edit(file: &[u8], request: &EditRequest, room: EditRoom) -> Result<Edited
     let size = file.len() as u64;
     if goal.is_met(&elf) {
         let tier = Tier::DeadBytes;
-        return Ok(Edited { patches: Vec::new(), tier, bytes_before: size, bytes_after: size });
+        return Ok(Edited { patches: Arc::default(), tier, bytes_before: size, bytes_after: size });
     }
     let names = NewStrings::place(&elf, &references, &goal)?;
     let (draft, names, tier) = make_room(&elf, &references, names, room)?;
     let new = draft.finish(&elf, &references, &goal, &names)?;
     let patches = patch::difference(file, &new);
     check::check(&elf, &references, &goal, &new, &patches)?;
-    Ok(Edited { patches, tier, bytes_before: size, bytes_after: new.len() as u64 })
+    Ok(Edited { patches: patches.into(), tier, bytes_before: size, bytes_after: new.len() as u64 })
 }
 
 /// Places the names that dead bytes do not hold, with the least means.

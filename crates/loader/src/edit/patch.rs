@@ -1,16 +1,8 @@
 //! A change of bytes that can be read, applied and taken back.
 
-/// Bytes at an offset that become others.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct BytePatch {
-    /// Where in the file, in bytes.
-    pub offset: u64,
-    /// What is there. Shorter than `new` only where the file grows, longer only where it
-    /// shrinks: at its end.
-    pub old: Vec<u8>,
-    /// What shall be there.
-    pub new: Vec<u8>,
-}
+/// Bytes at an offset that become others: shorter than the new ones only where the file grows, longer only where
+/// it shrinks, at its end.
+pub use remedy::Edit as BytePatch;
 
 /// Why patches do not apply.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

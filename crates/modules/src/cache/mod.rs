@@ -37,7 +37,7 @@ pub use fault::{Checked, Fault, FaultCounts, FaultKind};
 pub use load::note as load_note;
 pub use script::{CacheCommand, CacheOddity, Says, Script, parse};
 pub use view::{ViewDifference, users};
-pub use watch::{Watch, WatchError, WatchMethod};
+pub use watch::{Watch, WatchError, WatchMethod, is_remote_filesystem};
 
 use crate::site::ModulesSite;
 

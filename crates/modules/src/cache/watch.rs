@@ -181,8 +181,13 @@ fn drain(fd: &OwnedFd) {
 fn is_remote(tree: &ModulepathTree) -> bool {
     let mut seen = HashSet::new();
     let entries = std::iter::once(&tree.top).chain(&tree.entries);
-    let new = entries.filter(|entry| entry.stamp.is_some_and(|stamp| seen.insert(stamp.device)));
-    let mut kinds = new.filter_map(|entry| statfs(tree.path(entry)).ok());
+    let mut new =
+        entries.filter(|entry| entry.stamp.is_some_and(|stamp| seen.insert(stamp.device)));
+    new.any(|entry| is_remote_filesystem(&tree.path(entry)))
+}
+
+/// Whether other machines may change what is on a path's filesystem; nobody here is told of that.
+pub fn is_remote_filesystem(path: &Path) -> bool {
     // The kernel's numbers have 32 bits, whatever the type of the field.
-    kinds.any(|about| REMOTE.contains(&u64::from(about.f_type as u32)))
+    statfs(path).is_ok_and(|about| REMOTE.contains(&u64::from(about.f_type as u32)))
 }

@@ -59,6 +59,6 @@ impl RootRc {
         };
         let seen = Seen { size: ByteUnits(size), ..Seen::of(&path)? };
         let edits = vec![Edit { offset: size, old: Vec::new(), new }];
-        Ok(Step::Patch { path, also: Vec::new(), seen, edits })
+        Ok(Step::Patch { path, also: Vec::new(), seen, edits: edits.into() })
     }
 }

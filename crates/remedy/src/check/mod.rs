@@ -12,7 +12,7 @@ use crate::attributes::Who;
 use crate::change::{FileChange, Turn};
 use crate::held;
 use crate::work::{FileWork, directory_of};
-use crate::{Error, Plan, Step, pool};
+use crate::{CheckedFiles, Error, Options, Plan, Step, pool};
 
 /// What of a plan could not be done now.
 #[derive(Debug)]
@@ -28,6 +28,8 @@ pub struct Obstacle {
 pub(crate) struct CheckedPlan<'a> {
     jobs: Vec<(usize, FileWork<'a>)>,
     pub(crate) obstacles: Vec<Obstacle>,
+    /// The directories in which names can be made, and their devices.
+    devices: BTreeMap<PathBuf, u64>,
 }
 
 /// What is to be done, or why it is not: the first reason.
@@ -35,22 +37,17 @@ pub(crate) struct CheckedPlan<'a> {
 /// # Errors
 /// If any file is not what the plan says, cannot be replaced with all that it has, or has no
 /// room. Nothing has been written then.
-pub(crate) fn jobs<'a>(
-    plan: &'a Plan,
-    state: &Path,
-    threads: usize,
-) -> Result<Vec<FileWork<'a>>, Error> {
-    jobs_after(plan, &[], state, threads)
+pub(crate) fn jobs<'a>(plan: &'a Plan, options: &Options) -> Result<Vec<FileWork<'a>>, Error> {
+    jobs_after(plan, &[], options)
 }
 
 /// The same of what is done after other changes, under one id.
 pub(crate) fn jobs_after<'a>(
     plan: &'a Plan,
     done: &[FileChange],
-    state: &Path,
-    threads: usize,
+    options: &Options,
 ) -> Result<Vec<FileWork<'a>>, Error> {
-    let CheckedPlan { jobs, obstacles } = checked(plan, state, threads);
+    let CheckedPlan { jobs, obstacles, .. } = checked(plan, options);
     if let Some(first) = obstacles.into_iter().next() {
         return Err(first.error);
     }
@@ -66,10 +63,13 @@ pub(crate) fn jobs_after<'a>(
 
 /// Every step by itself, then what is left of them together. Who asks what could be done, and who
 /// does it, both ask here.
-pub(crate) fn checked<'a>(plan: &'a Plan, state: &Path, threads: usize) -> CheckedPlan<'a> {
+pub(crate) fn checked<'a>(plan: &'a Plan, options: &Options) -> CheckedPlan<'a> {
     let who = Who::am_i();
-    let each = |_, step: &'a Step| Ok::<_, Infallible>(job(step, &who));
-    let found = pool::each(threads, &plan.steps, each).unwrap_or_else(|never| match never {});
+    let own = CheckedFiles::default();
+    let known = options.checked.unwrap_or(&own);
+    let each = |_, step: &'a Step| Ok::<_, Infallible>(job(step, &who, known));
+    let found =
+        pool::each(options.threads, &plan.steps, each).unwrap_or_else(|never| match never {});
     let mut checked = CheckedPlan::default();
     for (step, job) in found.into_iter().enumerate() {
         match job {
@@ -79,7 +79,7 @@ pub(crate) fn checked<'a>(plan: &'a Plan, state: &Path, threads: usize) -> Check
     }
     checked.each_path_is_changed_once();
     checked.each_directory_is_there();
-    place::allows(&mut checked, state);
+    place::allows(&mut checked, known, &options.state);
     checked
 }
 
@@ -93,7 +93,7 @@ pub(crate) fn possible(jobs: Vec<FileWork<'_>>) -> (Vec<FileWork<'_>>, Vec<(Path
     checked.sort_out(|job| item::can_be_changed(job, &who));
     checked.each_directory_is_there();
     place::allows_back(&mut checked);
-    let CheckedPlan { jobs, mut obstacles } = checked;
+    let CheckedPlan { jobs, mut obstacles, .. } = checked;
     obstacles.sort_by_key(|obstacle| obstacle.step);
     let obstacles = obstacles.into_iter();
     (
@@ -103,10 +103,10 @@ pub(crate) fn possible(jobs: Vec<FileWork<'_>>) -> (Vec<FileWork<'_>>, Vec<(Path
 }
 
 /// None, if there is nothing to do.
-fn job<'a>(step: &'a Step, who: &Who) -> Result<Option<FileWork<'a>>, Error> {
+fn job<'a>(step: &'a Step, who: &Who, known: &CheckedFiles) -> Result<Option<FileWork<'a>>, Error> {
     match step {
         Step::Patch { path, also, seen, edits } => {
-            patch::job(path, also, seen, edits, who).map(Some)
+            patch::job((path, also), seen, edits, who, known).map(Some)
         }
         Step::Create { path, mode, content } => item::create(path, *mode, content).map(Some),
         Step::Replace { path, mode, content } => item::replace(path, *mode, content, who).map(Some),

@@ -2,19 +2,21 @@
 //! have all that it has.
 
 use std::fs::{self, File, Metadata};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use recording::ByteUnits;
-use rustix::fs::{AtFlags, IFlags, StatxAttributes, StatxFlags};
+use rustix::fs::{AtFlags, IFlags, Statx, StatxAttributes, StatxFlags};
+use rustix::io::Errno;
 
 use super::resolved;
 use crate::attributes::{FileAttributes, Who};
 use crate::change::{FileChange, FilePatch, Version};
+use crate::checked_files::{CheckedFile, FoundFile};
 use crate::content::NewContent;
 use crate::stamp::{self, FileStamp};
 use crate::work::FileWork;
-use crate::{Edit, Error, Seen, rewrite};
+use crate::{CheckedFiles, Edit, Error, Seen, rewrite};
 
 /// What a file may have that forbids to replace it. All but the last forbid changes in a directory,
 /// too.
@@ -26,50 +28,93 @@ const FORBIDDING: [(StatxAttributes, &str); 4] = [
 ];
 
 pub(super) fn job<'a>(
-    path: &Path,
-    also: &[PathBuf],
+    (path, also): (&Path, &[PathBuf]),
     seen: &Seen,
-    edits: &[Edit],
+    edits: &Arc<[Edit]>,
     who: &Who,
+    known: &CheckedFiles,
 ) -> Result<FileWork<'a>, Error> {
     let refused = |reason: String| Error::refused(path, reason);
     if edits.is_empty() {
         return Err(refused("has no edits in the plan".into()));
     }
     let size = rewrite::size_after(seen.size, edits).map_err(refused)?;
-    let names = names(path, also)?;
-    let real = names.first().map_or(path, PathBuf::as_path);
-    let (file, found) = regular(real)?;
-    is_what_was_seen(path, &found, seen)?;
-    let attributes = replaceable(&file, &found, real, who)?;
-    let stamps = same_file(&names, &found)?;
-    rewrite::fits(&file, edits)
-        .map_err(|error| Error::at("read", real, error))?
-        .map_err(refused)?;
+    let found = match known.file(path, also, seen) {
+        Some(found) => found,
+        None => {
+            let found = look((path, also), seen, edits, who, known)?;
+            known.keep_file(path, also, seen, &found);
+            found
+        }
+    };
     let version = |size: ByteUnits, digest| Version { size, digest };
     let patch = FilePatch {
-        names,
+        names: found.names,
         before: version(seen.size, seen.digest),
         after: version(size, None),
-        edits: edits.to_vec(),
-        attributes,
+        edits: Arc::clone(edits),
+        attributes: found.attributes,
         holes: Vec::new(),
     };
-    Ok(FileWork::new(FileChange::Patch(patch), stamps, NewContent::Nowhere))
+    let mut work = FileWork::new(FileChange::Patch(patch), found.stamps, NewContent::Nowhere);
+    work.taken = Some(found.taken);
+    Ok(work)
 }
 
-/// All names of the file, without symbolic links in them. Of the first, the file that a link
-/// leads to; the others are names of that.
-fn names(path: &Path, also: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
-    let mut first = resolved(path)?;
-    if fs::symlink_metadata(&first).is_ok_and(|found| found.is_symlink()) {
-        first = path.canonicalize().map_err(|error| Error::at("resolve", path, error))?;
+/// The file is what the plan saw, has no other names, and a new one can have all that it has. Of the first
+/// name, the file that a link leads to; the others are names of that.
+fn look(
+    (path, also): (&Path, &[PathBuf]),
+    seen: &Seen,
+    edits: &[Edit],
+    who: &Who,
+    known: &CheckedFiles,
+) -> Result<CheckedFile, Error> {
+    let real = resolved(path)?;
+    let (real, found, unread) = match known.found(path) {
+        // Whoever planned has read it, and it is still at its name.
+        Some(found) if is_at(&real, &found)? => (real, found, None),
+        _ => opened(path, real)?,
+    };
+    is_what_was_seen(path, &found, seen)?;
+    if let Some(reason) = found.attributes.cannot_be_kept(who) {
+        return Err(Error::refused(path, reason));
     }
-    let mut names = vec![first];
-    for name in also {
-        names.push(resolved(name)?);
+    let also = also.iter().map(|name| resolved(name));
+    let names = [Ok(real)].into_iter().chain(also).collect::<Result<Vec<_>, _>>()?;
+    let stamps = same_file(&names, &found)?;
+    if let Some(file) = unread {
+        rewrite::fits(&file, edits)
+            .map_err(|error| Error::at("read", path, error))?
+            .map_err(|reason| Error::refused(path, reason))?;
     }
-    Ok(names)
+    Ok(CheckedFile { names, attributes: found.attributes, stamps, taken: found.taken })
+}
+
+/// Whether a file that was found is still at a path, by what it does not forbid.
+fn is_at(path: &Path, found: &FoundFile) -> Result<bool, Error> {
+    let there = has_none_of(&FORBIDDING, path)?;
+    Ok(there.is_some_and(|there| FileStamp::of_statx(&there) == found.stamp))
+}
+
+/// Opens the file that a path leads to.
+fn opened(path: &Path, mut real: PathBuf) -> Result<(PathBuf, FoundFile, Option<File>), Error> {
+    let (file, found) = match regular(&real) {
+        Err(Error::Call { error, .. }) if is_of_a_link(&error) => {
+            real = path.canonicalize().map_err(|error| Error::at("resolve", path, error))?;
+            regular(&real)?
+        }
+        opened => opened?,
+    };
+    let found = FoundFile::of(&file, &found)
+        .map_err(|error| Error::at("read the extended attributes", &real, error))?;
+    forbids(&real)?;
+    Ok((real, found, Some(file)))
+}
+
+/// What open(2) says of a symbolic link that it is not to follow.
+fn is_of_a_link(error: &std::io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::LOOP.raw_os_error())
 }
 
 /// Opens a file that must be a regular one.
@@ -83,8 +128,8 @@ pub(super) fn regular(path: &Path) -> Result<(File, Metadata), Error> {
     }
 }
 
-fn is_what_was_seen(path: &Path, found: &Metadata, seen: &Seen) -> Result<(), Error> {
-    let now = Seen { digest: seen.digest, ..Seen::from_metadata(found) };
+fn is_what_was_seen(path: &Path, found: &FoundFile, seen: &Seen) -> Result<(), Error> {
+    let now = Seen { digest: seen.digest, ..found.stamp.seen() };
     // With a digest, the content itself will be compared, while it is copied.
     let same = if seen.digest.is_some() { now.size == seen.size } else { now == *seen };
     if same { Ok(()) } else { Err(Error::refused(path, "has changed since the plan was made")) }
@@ -100,7 +145,7 @@ pub(super) fn replaceable(
     let attributes = FileAttributes::of(file, found)
         .map_err(|error| Error::at("read the extended attributes", path, error))?;
     forbids(path)?;
-    match attributes.refusal().or_else(|| attributes.cannot_be_given(who)) {
+    match attributes.cannot_be_kept(who) {
         Some(reason) => Err(Error::refused(path, reason)),
         None => Ok(attributes),
     }
@@ -108,19 +153,27 @@ pub(super) fn replaceable(
 
 /// Refuses what is immutable, append-only, sealed or mounted over.
 pub(super) fn forbids(path: &Path) -> Result<(), Error> {
-    has_none_of(&FORBIDDING, path)
+    has_none_of(&FORBIDDING, path).map(drop)
 }
 
-/// Refuses a directory in which nothing can be changed.
-pub(super) fn forbids_changes_in(directory: &Path) -> Result<(), Error> {
+/// Refuses a directory in which nothing can be changed. What was found of it, where the kernel tells.
+pub(super) fn forbids_changes_in(directory: &Path) -> Result<Option<Statx>, Error> {
     has_none_of(&FORBIDDING[..FORBIDDING.len() - 1], directory)
 }
 
-fn has_none_of(forbidding: &[(StatxAttributes, &str)], path: &Path) -> Result<(), Error> {
+fn has_none_of(
+    forbidding: &[(StatxAttributes, &str)],
+    path: &Path,
+) -> Result<Option<Statx>, Error> {
     let flags = AtFlags::SYMLINK_NOFOLLOW;
-    let found = match rustix::fs::statx(rustix::fs::CWD, path, flags, StatxFlags::empty()) {
+    let found = match rustix::fs::statx(
+        rustix::fs::CWD,
+        path,
+        flags,
+        StatxFlags::BASIC_STATS | StatxFlags::MNT_ID,
+    ) {
         // Before Linux 4.11: the rename itself will tell.
-        Err(rustix::io::Errno::NOSYS) => return Ok(()),
+        Err(Errno::NOSYS) => return Ok(None),
         found => found.map_err(|error| Error::at("statx", path, error))?,
     };
     let mut has = found.stx_attributes & found.stx_attributes_mask;
@@ -129,7 +182,7 @@ fn has_none_of(forbidding: &[(StatxAttributes, &str)], path: &Path) -> Result<()
     }
     match forbidding.iter().find(|(attribute, _)| has.contains(*attribute)) {
         Some((_, reason)) => Err(Error::refused(path, *reason)),
-        None => Ok(()),
+        None => Ok(Some(found)),
     }
 }
 
@@ -147,15 +200,16 @@ fn flags_of(path: &Path) -> StatxAttributes {
 }
 
 /// What is found at each name; all of them are one file, and it has no others.
-fn same_file(names: &[PathBuf], found: &Metadata) -> Result<Vec<FileStamp>, Error> {
-    let stamp = FileStamp::of(found);
-    for name in names {
+fn same_file(names: &[PathBuf], found: &FoundFile) -> Result<Vec<FileStamp>, Error> {
+    let stamp = found.stamp;
+    // At the first it was found.
+    for name in names.iter().skip(1) {
         let found = fs::symlink_metadata(name).map_err(|error| Error::at("lstat", name, error))?;
         if FileStamp::of(&found) != stamp {
             return Err(Error::refused(name, "is not a name of the same file, as the plan says"));
         }
     }
-    let unknown = found.nlink().saturating_sub(names.len() as u64);
+    let unknown = found.links.saturating_sub(names.len() as u64);
     if unknown > 0 {
         let reason = format!("has {unknown} other names (hard links) that the plan does not have");
         return Err(Error::refused(names.first().map_or(Path::new("/"), PathBuf::as_path), reason));

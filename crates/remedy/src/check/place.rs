@@ -6,13 +6,13 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use recording::ByteUnits;
-use rustix::fs::{Access, StatVfsMountFlags};
+use rustix::fs::{Access, StatVfsMountFlags, Statx, StatxFlags};
 
 use super::{CheckedPlan, patch};
-use crate::Error;
 use crate::change::{FileChange, FilePatch, ItemKind, Turn};
 use crate::held::HeldDirectory;
 use crate::work::{FileWork, LARGE, directory_of, there_above};
+use crate::{CheckedFiles, Error};
 
 /// Left free beside what is known to be needed: directories grow, too, and so does the journal.
 const RESERVE: u64 = 64 << 10;
@@ -21,29 +21,49 @@ const RESERVE: u64 = 64 << 10;
 const BLOCK: u64 = 64 << 10;
 
 /// Of a plan. What it removes is kept in the state directory.
-pub(super) fn allows(checked: &mut CheckedPlan<'_>, state: &Path) {
-    allows_names(checked);
+pub(super) fn allows(checked: &mut CheckedPlan<'_>, known: &CheckedFiles, state: &Path) {
+    // Whoever checked the steps has resolved their paths: no link is on the way.
+    allows_names(checked, known, |_| Ok(()));
     removed_directories_will_be_empty(checked);
     has_room(checked, Some(state));
 }
 
 /// Of what takes a plan back. It keeps nothing, and directories that are not empty stay.
 pub(super) fn allows_back(checked: &mut CheckedPlan<'_>) {
-    allows_names(checked);
+    let is_reached = |directory: &Path| HeldDirectory::open(directory).map(drop);
+    allows_names(checked, &CheckedFiles::default(), is_reached);
     has_room(checked, None);
 }
 
-fn allows_names(checked: &mut CheckedPlan<'_>) {
-    let mut writable: BTreeSet<PathBuf> = BTreeSet::new();
+fn allows_names(
+    checked: &mut CheckedPlan<'_>,
+    known: &CheckedFiles,
+    is_reached: impl Fn(&Path) -> Result<(), Error>,
+) {
+    let mut devices: BTreeMap<PathBuf, u64> = BTreeMap::new();
+    let mut mounts = BTreeSet::new();
     checked.sort_out(|job| {
         for directory in directories(job) {
-            if !writable.contains(directory) {
-                is_writable(directory)?;
-                writable.insert(directory.to_owned());
+            if devices.contains_key(directory) {
+                continue;
             }
+            let device = match known.directory(directory) {
+                Some(device) => device,
+                None => {
+                    is_reached(directory)?;
+                    let device = is_writable(directory, &mut mounts)?;
+                    known.keep_directory(directory, device);
+                    device
+                }
+            };
+            devices.insert(directory.to_owned(), device);
         }
         Ok(())
     });
+    for (_, job) in &mut checked.jobs {
+        job.device = devices.get(directory_of(job.change.path())).copied();
+    }
+    checked.devices = devices;
 }
 
 /// The directories in which a job makes or removes names.
@@ -55,20 +75,41 @@ fn directories<'a>(job: &'a FileWork) -> Vec<&'a Path> {
     }
 }
 
-fn is_writable(directory: &Path) -> Result<(), Error> {
-    HeldDirectory::open(directory)?;
+/// Whether names can be made in a directory; its device. Each mount is asked about once.
+fn is_writable(directory: &Path, mounts: &mut BTreeSet<u64>) -> Result<u64, Error> {
+    let found = patch::forbids_changes_in(directory)?;
+    let has_mount = |found: &&Statx| found.stx_mask & StatxFlags::MNT_ID.bits() != 0;
+    let mount = found.as_ref().filter(has_mount).map(|found| found.stx_mnt_id);
+    if !mount.is_some_and(|mount| mounts.contains(&mount)) {
+        is_on_writable_mount(directory)?;
+        mounts.extend(mount);
+    }
+    rustix::fs::access(directory, Access::WRITE_OK | Access::EXEC_OK)
+        .map_err(|error| Error::at("write into the directory", directory, error))?;
+    match found {
+        Some(found) => Ok(rustix::fs::makedev(found.stx_dev_major, found.stx_dev_minor)),
+        None => device_of(directory),
+    }
+}
+
+fn device_of(directory: &Path) -> Result<u64, Error> {
+    let found = fs::metadata(directory).map_err(|error| Error::at("stat", directory, error))?;
+    Ok(found.dev())
+}
+
+fn is_on_writable_mount(directory: &Path) -> Result<(), Error> {
     let mount =
         rustix::fs::statvfs(directory).map_err(|error| Error::at("statvfs", directory, error))?;
     if mount.f_flag.contains(StatVfsMountFlags::RDONLY) {
         return Err(Error::refused(directory, "is on a filesystem that is mounted read-only"));
     }
-    if let Some(kind) = kernel_made(directory) {
-        let reason = format!("is on {kind}: the kernel makes the files there, and nobody else");
-        return Err(Error::refused(directory, reason));
+    match kernel_made(directory) {
+        Some(kind) => {
+            let reason = format!("is on {kind}: the kernel makes the files there, and nobody else");
+            Err(Error::refused(directory, reason))
+        }
+        None => Ok(()),
     }
-    patch::forbids_changes_in(directory)?;
-    rustix::fs::access(directory, Access::WRITE_OK | Access::EXEC_OK)
-        .map_err(|error| Error::at("write into the directory", directory, error))
 }
 
 /// Filesystems in which no user makes files, though their permissions do not say so, by what
@@ -116,7 +157,9 @@ fn removed_directories_will_be_empty(checked: &mut CheckedPlan<'_>) {
 /// What a job needs, in bytes, with a directory on each filesystem where it needs that.
 fn needs<'a>(job: &'a FileWork, state: Option<&'a Path>) -> Vec<(&'a Path, u64)> {
     let written = match &job.change {
-        FileChange::Patch(patch) => Some((directory_of(job.change.path()), of_patched(patch))),
+        FileChange::Patch(patch) => {
+            Some((directory_of(job.change.path()), of_patched(patch, job.taken)))
+        }
         FileChange::Add(item) => Some((there_above(&item.path), size(&item.thing))),
         FileChange::Replace(replaced) => {
             Some((directory_of(job.change.path()), size(&replaced.after.thing)))
@@ -131,11 +174,12 @@ fn needs<'a>(job: &'a FileWork, state: Option<&'a Path>) -> Vec<(&'a Path, u64)>
 }
 
 /// The new version has the holes of the old one.
-fn of_patched(patch: &FilePatch) -> u64 {
+fn of_patched(patch: &FilePatch, taken: Option<u64>) -> u64 {
     let path = patch.names.first().map_or(Path::new("/"), PathBuf::as_path);
     let written: u64 = patch.edits.iter().map(|edit| BLOCK + edit.new.len() as u64).sum();
-    let taken = fs::symlink_metadata(path).map(|found| 512 * found.blocks());
-    taken.map_or(u64::MAX, |taken| taken.saturating_add(written)).min(patch.after.size.0)
+    let of_now = || fs::symlink_metadata(path).ok().map(|found| 512 * found.blocks());
+    let taken = taken.or_else(of_now).unwrap_or(u64::MAX);
+    taken.saturating_add(written).min(patch.after.size.0)
 }
 
 /// A large file is not written anew: it gets another name.
@@ -160,15 +204,13 @@ struct SpaceNeeded {
 fn has_room(checked: &mut CheckedPlan<'_>, state: Option<&Path>) {
     // What takes back is kept from it by nothing but what it surely needs.
     let reserve = if state.is_some() { RESERVE } else { 0 };
-    let mut devices: BTreeMap<PathBuf, u64> = BTreeMap::new();
+    let mut devices = std::mem::take(&mut checked.devices);
     let mut filesystems: BTreeMap<u64, SpaceNeeded> = BTreeMap::new();
     checked.sort_out(|job| {
         for (directory, bytes) in needs(job, state) {
             let device = match devices.get(directory) {
                 Some(device) => *device,
-                None => fs::metadata(directory)
-                    .map_err(|error| Error::at("stat", directory, error))?
-                    .dev(),
+                None => device_of(directory)?,
             };
             devices.insert(directory.to_owned(), device);
             let room = || SpaceNeeded { directory: directory.to_owned(), needed: reserve };

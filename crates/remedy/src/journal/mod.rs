@@ -5,7 +5,7 @@ mod record;
 mod story;
 
 use std::fs::{self, File};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -50,20 +50,21 @@ impl Journal {
     }
 
     /// Adds records, without waiting until they are on the disk.
-    pub(crate) fn add(&mut self, records: &[JournalRecord]) -> Result<(), Error> {
-        let failed =
-            |error: io::Error| Error::at("write the journal", &path_in(&self.directory), error);
-        let mut text = String::new();
-        for (number, record) in (self.next..).zip(records) {
-            text.push_str(&record::line(number, record).map_err(|error| failed(error.into()))?);
-        }
+    pub(crate) fn add(
+        &mut self,
+        records: impl IntoIterator<Item = JournalRecord>,
+    ) -> Result<(), Error> {
+        let path = path_in(&self.directory);
+        let failed = |error: io::Error| Error::at("write the journal", &path, error);
         let whole = self.file.metadata().map_err(failed)?.len();
-        if let Err(error) = self.file.write_all(text.as_bytes()) {
-            // What comes next follows a whole line.
-            let _ = self.file.set_len(whole);
-            return Err(failed(error));
+        match write_lines(&self.file, self.next, records) {
+            Ok(next) => self.next = next,
+            Err(error) => {
+                // What comes next follows a whole line.
+                let _ = self.file.set_len(whole);
+                return Err(failed(error));
+            }
         }
-        self.next += records.len() as u64;
         Ok(())
     }
 
@@ -100,6 +101,21 @@ impl Journal {
         fs::remove_dir_all(&self.directory)
             .map_err(|error| Error::at("remove the journal", &self.directory, error))
     }
+}
+
+/// Writes records, of which only one at a time is in memory; the number of the next.
+fn write_lines(
+    file: &File,
+    mut next: u64,
+    records: impl IntoIterator<Item = JournalRecord>,
+) -> io::Result<u64> {
+    let mut out = BufWriter::with_capacity(1 << 18, file);
+    for record in records {
+        out.write_all(record::line(next, &record)?.as_bytes())?;
+        next += 1;
+    }
+    out.flush()?;
+    Ok(next)
 }
 
 /// Where the copy of a removed file is.

@@ -72,7 +72,7 @@ fn a_file_may_grow_at_its_end_and_shrinks_back() {
         path: file.clone(),
         also: vec![],
         seen: Seen::of(&file).unwrap(),
-        edits: vec![across, end],
+        edits: vec![across, end].into(),
     };
     let before = scene.picture();
     let applied = scene.apply(vec![step]).unwrap();

@@ -1,13 +1,14 @@
 //! `becalm elf`: what the dynamic loader does, and binding it away.
 
 pub mod bind;
+pub mod hook;
 pub mod tree;
 
 use crate::exit::Failure;
 
 /// See what the dynamic loader searches for, and bind files to what it finds
 ///
-/// Both subcommands have --json.
+/// Each subcommand has --json.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -22,6 +23,7 @@ pub struct ElfArgs {
 enum ElfVerb {
     Tree(tree::ElfTreeArgs),
     Bind(bind::ElfBindArgs),
+    Hook(hook::ElfHookArgs),
 }
 
 /// Runs the verb.
@@ -29,5 +31,6 @@ pub fn run(args: &ElfArgs) -> Result<u8, Failure> {
     match &args.verb {
         ElfVerb::Tree(args) => tree::run(args),
         ElfVerb::Bind(args) => bind::run(args),
+        ElfVerb::Hook(args) => hook::run(args),
     }
 }

@@ -61,7 +61,7 @@ impl AppliedChanges {
     /// Does more under the one name.
     fn add(&mut self, plan: remedy::Plan) -> Result<(), Failure> {
         match &self.applied {
-            None => self.applied = Some(apply(&plan)?),
+            None => self.applied = Some(apply(&plan, None)?),
             Some(id) => {
                 let options = remedy::Options::new(remedy::state_directory()?);
                 remedy::extend(id, &plan, &options)?;
@@ -109,7 +109,7 @@ fn look_again(binding: &mut Binding) -> Result<(), remedy::Error> {
 /// Whether all of it could be done now, by all that is asked before it is.
 pub(super) fn check(args: &FixArgs, plan: &ResolvedPlan) -> Result<(), Failure> {
     if !plan.binding.is_empty() {
-        bind::check(&plan.binding.to_plan(title(args)))?;
+        bind::check(&plan.binding.to_plan(title(args)), None)?;
     }
     let parts = plan.parts();
     if !plan.launches(&parts) {
@@ -117,7 +117,7 @@ pub(super) fn check(args: &FixArgs, plan: &ResolvedPlan) -> Result<(), Failure> 
     }
     let image = plan.image.as_ref().filter(|_| plan.mounts(&parts));
     let placed = image.map(|image| PlacedImage::planned(&image.image)).transpose()?;
-    bind::check(&launch_plan(args, plan, &parts, placed)?)
+    bind::check(&launch_plan(args, plan, &parts, placed)?, None)
 }
 
 /// What is done at launch: the files that it takes, and the calm file that says it.

@@ -29,6 +29,7 @@ pub const ANSWERS: &[AnswerSchema] = &[
     of("diff", &[diff::view::Diff::json_schema, diff::view::paths::PathsDiff::json_schema]),
     of("doctor", &[::doctor::Diagnosis::json_schema]),
     of("elf bind", &[elf::bind::data::ElfBind::json_schema]),
+    of("elf hook", &[elf::hook::view::ElfHook::json_schema]),
     of("elf tree", &[elf::tree::view::data::ElfTree::json_schema]),
     of(
         "export",

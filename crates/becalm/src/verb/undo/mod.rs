@@ -2,8 +2,10 @@
 
 mod view;
 
+use std::io::{IsTerminal, Write, stdout};
 use std::path::Path;
 
+use anyhow::Context;
 use remedy::{Entry, Options, UndoOptions, Undone};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -19,6 +21,7 @@ use view::{render, render_list};
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   becalm undo --list
+  becalm undo 20261121-1 --manifest | sha256sum --check --quiet
   becalm undo 20261121-1 --dry-run
   becalm undo")]
 pub struct UndoArgs {
@@ -31,6 +34,9 @@ pub struct UndoArgs {
     /// Say what would be done, and do nothing
     #[arg(long, conflicts_with = "list")]
     dry_run: bool,
+    /// Undo nothing: write checksums of what it left and of what was there before, as sha256sum reads them
+    #[arg(long, conflicts_with_all = ["list", "dry_run", "skip_changed", "json"])]
+    manifest: bool,
     /// Leave files that have changed since, or cannot be changed now, and restore the others
     #[arg(long, conflicts_with = "list")]
     skip_changed: bool,
@@ -78,6 +84,11 @@ pub fn run(args: &UndoArgs) -> Result<u8, Failure> {
     if args.list {
         return list(&state, args.json);
     }
+    if args.manifest {
+        let id = args.id.clone().map_or_else(|| remedy::last(&state).map(|last| last.id), Ok)?;
+        let manifest = remedy::manifest(&state, &id).map_err(|error| of(error, &id))?;
+        return print_manifest(&manifest);
+    }
     let waiting = term::ProgressBar::new();
     let progress = |progress: remedy::Progress| {
         waiting.tell("restoring", progress.written as u64, progress.of as u64);
@@ -93,6 +104,20 @@ fn list(state: &Path, json: bool) -> Result<u8, Failure> {
         term::print(&term::json(&answer)?)?;
     } else {
         term::print(&render_list(&entries, width::terminal()))?;
+    }
+    Ok(0)
+}
+
+/// As it is for a program, which has to find the files again; a terminal gets no names that steer it.
+fn print_manifest(manifest: &remedy::Manifest) -> Result<u8, Failure> {
+    let mut lines = Vec::new();
+    manifest.write(&mut lines).map_err(anyhow::Error::from)?;
+    if stdout().is_terminal() {
+        let lines = String::from_utf8_lossy(&lines);
+        let plain: String = lines.lines().map(|line| plain(line) + "\n").collect();
+        term::print(&plain)?;
+    } else {
+        stdout().write_all(&lines).context("standard output")?;
     }
     Ok(0)
 }

@@ -130,7 +130,12 @@ pub fn plan(steps: Vec<Step>) -> Plan {
 /// A patch of the first bytes of a file that begins with `old`.
 pub fn patch(path: &Path, old: &str, new: &str) -> Step {
     let edits = vec![Edit { offset: 0, old: old.into(), new: new.into() }];
-    Step::Patch { path: path.into(), also: vec![], seen: Seen::of(path).unwrap(), edits }
+    Step::Patch {
+        path: path.into(),
+        also: vec![],
+        seen: Seen::of(path).unwrap(),
+        edits: edits.into(),
+    }
 }
 
 /// The same of a file with several names.

@@ -1,8 +1,10 @@
 //! `becalm elf bind`.
 
 pub mod data;
+mod manifest;
 mod seen_run;
 pub mod view;
+mod watched;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -11,6 +13,7 @@ use anyhow::{Context, anyhow};
 use clap::ValueEnum;
 use loader::Disk;
 use loader::bind::{self, BindError, BindMode, BindOptions, BindProgress, Binding, KeepRpath};
+use remedy::CheckedFiles;
 
 use crate::again;
 use crate::exit::{Failure, NO, USAGE};
@@ -33,6 +36,7 @@ Examples:
   becalm elf bind --dry-run /opt/spack/opt
   becalm elf bind /opt/spack/opt
   becalm elf bind --run -- python3 -c 'import numpy'     what it opens while it runs, too
+  becalm elf bind --watch /opt/spack/opt
   becalm elf bind --json --dry-run ./app | jq '.left_out'")]
 pub struct ElfBindArgs {
     /// Files, and directories whose files are bound; with a run, by default all that it loads that is
@@ -60,7 +64,21 @@ pub struct ElfBindArgs {
     #[arg(long, value_name = "FILE")]
     plan: Option<PathBuf>,
 
-    /// Print one JSON object (docs/schema/becalm.elf.bind.md)
+    /// Also write checksums of the files as they were and as they are, for sha256sum --check, and
+    /// what spack verify will say of them
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["dry_run", "watch"])]
+    manifest: Option<PathBuf>,
+
+    /// Bind, and again whenever something was installed below PATH, until interrupted. Run it as who
+    /// owns the files
+    #[arg(long, conflicts_with_all = ["dry_run", "plan", "run", "recording"])]
+    watch: bool,
+
+    /// An installation is over when nothing was written for so long
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, requires = "watch", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    quiet: u64,
+
+    /// Print one JSON object (docs/schema/becalm.elf.bind.md); with --watch, one a binding
     #[arg(long)]
     json: bool,
 
@@ -168,40 +186,72 @@ impl ElfBindArgs {
 
 /// Runs the verb.
 pub fn run(args: &ElfBindArgs) -> Result<u8, Failure> {
-    let mut options = args.how.options()?;
-    let mut paths = args.paths.clone();
-    let redirect = StdoutRedirect::to_stderr(args.run && args.json).map_err(Failure::of_command)?;
-    let run = seen_run::of(args)?;
-    if let Some(run) = &run {
-        options.environments.clone_from(&run.starts.environments);
-        if paths.is_empty() {
-            paths.clone_from(&run.loaded);
-        }
+    let options = args.how.options()?;
+    if args.watch {
+        return watched::run(args, &options);
     }
-    let mut binding = plan(&paths, &options)?;
-    binding.left_out.extend(run.into_iter().flat_map(|run| run.left_out()));
+    let redirect = StdoutRedirect::to_stderr(args.run && args.json).map_err(Failure::of_command)?;
+    let answer = bind(args, &options)?;
+    answer.print(args, redirect)?;
+    let is_refused = answer.binding.is_empty() && answer.binding.barred > 0;
+    Ok(if is_refused { NO } else { 0 })
+}
+
+/// What was planned, and what became of it.
+struct BindAnswer {
+    binding: Binding,
+    /// Its name in the journal, where something was written.
+    applied: Option<String>,
+}
+
+/// Plans, and applies unless it is only asked what would be done.
+fn bind(args: &ElfBindArgs, options: &BindOptions) -> Result<BindAnswer, Failure> {
+    let binding = match seen_run::of(args)? {
+        None => plan(&args.paths, options)?,
+        Some(run) => plan_seen(args, options, run)?,
+    };
     let plan = binding.to_plan(format!("elf bind {}", args.named()));
     if let Some(file) = &args.plan {
         crate::save::whole(file, std::path::Path::new(""), |out| plan.write(out))?;
     }
     let applied = match args.dry_run {
         _ if binding.is_empty() => None,
-        true => check(&plan).map(|()| None)?,
-        false => Some(apply(&plan)?),
+        true => check(&plan, Some(&binding.checked)).map(|()| None)?,
+        false => Some(apply(&plan, Some(&binding.checked))?),
     };
-    let bound = Bound::of(&binding, applied.as_deref());
-    if args.json {
-        let text = term::json(&bound.data())?;
-        match redirect {
-            Some(redirect) => redirect.print(&text)?,
-            None => term::print(&text)?,
-        }
-    } else {
-        let next = next(&binding, applied.as_deref());
-        term::print(&bound.render(term::width::terminal(), &next))?;
+    if let (Some(file), Some(id)) = (&args.manifest, &applied) {
+        manifest::write(file, &state()?, id)?;
     }
-    let is_refused = binding.is_empty() && binding.barred > 0;
-    Ok(if is_refused { NO } else { 0 })
+    Ok(BindAnswer { binding, applied })
+}
+
+/// The plan of what a run loaded.
+fn plan_seen(
+    args: &ElfBindArgs,
+    options: &BindOptions,
+    run: seen_run::SeenRun,
+) -> Result<Binding, Failure> {
+    let options = BindOptions { environments: run.starts.environments.clone(), ..options.clone() };
+    let paths = if args.paths.is_empty() { &run.loaded } else { &args.paths };
+    let mut binding = plan(paths, &options)?;
+    binding.left_out.extend(run.left_out());
+    Ok(binding)
+}
+
+impl BindAnswer {
+    fn print(&self, args: &ElfBindArgs, redirect: Option<StdoutRedirect>) -> Result<(), Failure> {
+        let applied = self.applied.as_deref();
+        let bound = Bound::of(&self.binding, applied);
+        if args.json {
+            let text = term::json(&bound.data())?;
+            return Ok(match redirect {
+                Some(redirect) => redirect.print(&text)?,
+                None => term::print(&text)?,
+            });
+        }
+        let next = next(&self.binding, applied);
+        Ok(term::print(&bound.render(term::width::terminal(), &next))?)
+    }
 }
 
 /// Says how far planning is.
@@ -228,9 +278,11 @@ pub fn plan(paths: &[PathBuf], options: &BindOptions) -> Result<Binding, Failure
     })
 }
 
-/// Whether it could be applied now, by all that is asked before that.
-pub fn check(plan: &remedy::Plan) -> Result<(), Failure> {
-    Ok(remedy::check(plan, &remedy::Options::new(state()?)).map(drop)?)
+/// Whether it could be applied now, by all that is asked before that. What was found out already is not
+/// asked again.
+pub fn check(plan: &remedy::Plan, checked: Option<&CheckedFiles>) -> Result<(), Failure> {
+    let options = remedy::Options { checked, ..remedy::Options::new(state()?) };
+    Ok(remedy::check(plan, &options).map(drop)?)
 }
 
 fn state() -> anyhow::Result<PathBuf> {
@@ -238,12 +290,13 @@ fn state() -> anyhow::Result<PathBuf> {
 }
 
 /// Applies, with a bar where that takes long; the name in the journal.
-pub fn apply(plan: &remedy::Plan) -> Result<String, Failure> {
+pub fn apply(plan: &remedy::Plan, checked: Option<&CheckedFiles>) -> Result<String, Failure> {
     let waiting = term::ProgressBar::new();
     let progress = |progress: remedy::Progress| {
         waiting.tell("writing", progress.written as u64, progress.of as u64);
     };
-    let options = remedy::Options { progress: &progress, ..remedy::Options::new(state()?) };
+    let options =
+        remedy::Options { checked, progress: &progress, ..remedy::Options::new(state()?) };
     Ok(remedy::apply(plan, &options)?.id.to_string())
 }
 

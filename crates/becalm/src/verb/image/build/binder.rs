@@ -13,6 +13,7 @@ use image::squash::{
 use image_format::tree::ContentPatch;
 use loader::Disk;
 use loader::bind::{self, BindChange, BindOptions, Binding, NameLeft, StartEnvironment};
+use loader::edit::BytePatch;
 
 /// How these files are bound, where these paths are packed. `ran` are files that the image's traced
 /// command opened: its programs have this process's environment.
@@ -96,20 +97,21 @@ fn is_searched(path: &Path) -> bool {
         .is_ok_and(|object| object.rpath.is_some() || object.runpath.is_some())
 }
 
+fn content_patch(patch: &BytePatch) -> ContentPatch {
+    ContentPatch { offset: patch.offset, old: patch.old.clone(), new: patch.new.clone() }
+}
+
 fn bound(change: BindChange) -> BoundLibrary {
     let replaceable = match change.gives_way {
         true => change.needed.iter().filter_map(|names| replaceable(&change, names)).collect(),
         false => Vec::new(),
     };
-    let patches = change.patches.into_iter();
     BoundLibrary {
         replaceable,
         path: change.path,
         names: change.needed.len() as u64,
         drops_list: change.search.is_some_and(|list| list.after().is_empty()),
         seen: (change.seen.inode, change.seen.size.0, change.seen.mtime_ns),
-        patches: patches
-            .map(|patch| ContentPatch { offset: patch.offset, old: patch.old, new: patch.new })
-            .collect(),
+        patches: change.patches.iter().map(content_patch).collect(),
     }
 }

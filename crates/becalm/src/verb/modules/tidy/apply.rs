@@ -29,7 +29,7 @@ pub fn apply(
     let first = CommandSurvey::begin(&before, asked)?;
     let applied = match steps.steps.is_empty() {
         true => None,
-        false => Some(crate::verb::elf::bind::apply(steps)?),
+        false => Some(crate::verb::elf::bind::apply(steps, None)?),
     };
     // Whatever goes wrong from here on, the files are not left changed and unproven.
     let second = first.again(&after, asked);

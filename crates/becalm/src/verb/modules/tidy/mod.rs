@@ -102,7 +102,7 @@ pub fn run(args: &ModulesTidyArgs) -> Result<u8, Failure> {
     if tidying.is_empty() || !args.apply {
         let possible = match steps.steps.is_empty() {
             true => Ok(()),
-            false => crate::verb::elf::bind::check(&steps),
+            false => crate::verb::elf::bind::check(&steps, None),
         };
         let is_offered = possible.is_ok() && !tidying.is_empty();
         print(args, &shown, is_offered)?;
