@@ -244,10 +244,11 @@ impl BindAnswer {
         let bound = Bound::of(&self.binding, applied);
         if args.json {
             let text = term::json(&bound.data())?;
-            return Ok(match redirect {
+            match redirect {
                 Some(redirect) => redirect.print(&text)?,
                 None => term::print(&text)?,
-            });
+            }
+            return Ok(());
         }
         let next = next(&self.binding, applied);
         Ok(term::print(&bound.render(term::width::terminal(), &next))?)
