@@ -206,3 +206,70 @@ fn numpy_is_imported_without_a_search_in_a_wheel_that_can_still_be_moved() {
     site.undo();
     site.snapshot().assert_is(&before.1);
 }
+
+#[test]
+fn of_two_copies_of_a_library_another_order_loads_the_other_so_its_name_stays() {
+    let site = Site::new();
+    let base = site.part("tree/deep", "base", &[]);
+    let list = "-Wl,--enable-new-dtags,-rpath,$ORIGIN/../../none:$ORIGIN/../../deep/lib";
+    let source = site.scene.at("plug.c");
+    fs::write(&source, "char *base(void);\nchar *plug(void) { return base(); }\n").unwrap();
+    let words = [&source, list, &base, "-shared", "-fPIC", "-Wl,-soname,libplug.so.1"];
+    let plug = site.build("tree/plugins/lib/libplug.so.1", &words);
+    let host = site.host("app", "host", "plug", &[]);
+    let app = site.ask("app", &[&site.rpath(&["app/lib", "tree/plugins/lib"]), &host]);
+    let dry = ["--dry-run", &*plug];
+    assert_eq!(changed(&bind_run(&site, &dry, &[&app, "host"])), [&plug]);
+    // As the directory that another wheel brings lies beside.
+    fs::create_dir(site.at("tree/deep/other.libs")).unwrap();
+    fs::copy(&base, site.at("tree/deep/other.libs/libbase.so.1")).unwrap();
+    assert_eq!(changed(&bind_run(&site, &dry, &[&app, "host"])), [""; 0]);
+    fs::remove_dir_all(site.at("tree/deep/other.libs")).unwrap();
+    site.part("tree/elsewhere/far", "base", &[]);
+    let tree = site.at("tree");
+    assert_eq!(changed(&bind_run(&site, &["--dry-run", &tree], &[&app, "host"])), [""; 0]);
+}
+
+#[test]
+fn a_command_that_is_stopped_has_nothing_bound_and_one_that_fails_is_told() {
+    let site = Site::new();
+    let base = site.part("deep", "base", &[]);
+    plug(&site, &base);
+    let app = program(&site, "app", "deep/lib");
+    let before = site.snapshot();
+    for (how, status) in [("kill -INT $$", 130), ("kill -SEGV $$", 139), ("exit 143", 143)] {
+        let command = format!("{app} host; {how}");
+        let ran = run(&mut site.becalm(&["elf", "bind", "--run", "--", "sh", "-c", &command]));
+        assert_eq!(ran.code(), status, "{}", ran.err());
+        assert!(ran.err().contains("nothing is bound"), "{}", ran.err());
+        site.snapshot().assert_is(&before);
+    }
+    let command = format!("{app} host; exit 3");
+    let words = ["elf", "bind", "--dry-run", "--run", "--", "sh", "-c", &command];
+    let ran = run(&mut site.becalm(&words));
+    assert_eq!(ran.code(), 0, "{}", ran.err());
+    assert!(ran.err().contains("ended with status 3"), "{}", ran.err());
+    assert!(ran.err().contains("to be bound"), "where: {}", ran.err());
+}
+
+#[test]
+fn a_path_that_is_not_there_is_told_before_the_command_runs() {
+    let site = Site::new();
+    let made = site.scene.at("made");
+    let (status, line) =
+        site.fails(&["elf", "bind", "--run", "/no/such/tree", "--", "touch", &made]);
+    assert_eq!(status, 1, "{line}");
+    assert!(line.contains("/no/such/tree"), "{line}");
+    assert!(!Path::new(&made).exists());
+}
+
+#[test]
+fn without_a_run_what_comes_behind_two_dashes_is_a_path() {
+    let site = Site::new();
+    let app = site.store(3, &[]);
+    let words = ["elf", "bind", "--json", "--dry-run", "--", &site.tree()];
+    let ran = run(&mut site.becalm(&words));
+    assert_eq!(ran.code(), 0, "{}", ran.err());
+    let answer: Value = serde_json::from_str(&ran.out()).unwrap();
+    assert!(changed(&answer).contains(&&*app), "{answer}");
+}

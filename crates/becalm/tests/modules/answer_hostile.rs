@@ -100,3 +100,28 @@ fn a_modulefile_of_a_hundred_megabytes_is_read_once() {
     let bytes: u64 = kept.map(|entry| entry.metadata().unwrap().len()).sum();
     assert!(bytes < 100_000, "{bytes}");
 }
+
+#[test]
+fn where_no_file_may_be_long_modules_answers() {
+    for modules in &all() {
+        let scene = tree();
+        settle();
+        let asking = Asking::new(&scene, modules);
+        let words = &["avail", "-t"];
+        let limited = |inner: Command| {
+            let mut command = scene.command("bash", modules);
+            command.args(["-c", "ulimit -f 2; exec \"$@\"", "bash"]).arg(inner.get_program());
+            command.args(inner.get_args());
+            for (name, value) in inner.get_envs().filter_map(|(name, value)| Some((name, value?))) {
+                command.env(name, value);
+            }
+            command.current_dir(inner.get_current_dir().unwrap_or(&scene.modulepath));
+            seen(&command.output().unwrap())
+        };
+        let real = limited(asking.real(words));
+        assert_eq!(real.0, Some(0), "{real:?}");
+        for _ in 0..2 {
+            assert_eq!(limited(asking.becalm(words)), real);
+        }
+    }
+}

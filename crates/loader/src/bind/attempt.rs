@@ -19,6 +19,7 @@ use super::resolve::Resolver;
 use super::store_of;
 use super::today::{EligibleFiles, Today};
 use super::trust::distrusted;
+use super::twins::Twins;
 use super::variants::Variants;
 use super::wanted::{BindEdits, BindFacts, Caution, StartIndex, dlopens, wanted};
 use super::{
@@ -66,6 +67,7 @@ pub(super) fn plan(
         packed,
         name_loss,
         later: &today.later,
+        twins: &Twins::new(world, &files),
     };
     let pins = decide(&rules, &today.programs, &today.alone, &today.own);
     let candidates = today.searching(&files, &eligible.changeable);

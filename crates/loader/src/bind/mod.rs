@@ -63,6 +63,7 @@ mod stores;
 mod through;
 mod today;
 mod trust;
+mod twins;
 mod union;
 mod variants;
 mod wanted;

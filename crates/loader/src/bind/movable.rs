@@ -91,6 +91,10 @@ pub(super) fn stays_a_name(
     if votes.iter().any(|vote| is_beside(file, vote, runs)) {
         return None;
     }
+    // Who asks for what is loaded already searches for nothing, and a path would cost an open.
+    if !votes.iter().any(|vote| is_first_to_ask(file, vote, &runs[vote.run])) {
+        return Some(SearchedReason::Movable);
+    }
     let loaders = || votes.iter().flat_map(|vote| runs[vote.run].loaders_of(file.id));
     if loaders().any(|it| depends_on_place(&it.object)) {
         let searches = |vote: &Vote| is_searched_for(file, vote, &runs[vote.run]);
@@ -107,10 +111,14 @@ pub(super) fn stays_a_name(
 
 /// Whether a list of `$ORIGIN`s leads to it, and the file is the first to ask for it.
 fn is_searched_for(file: &ElfFileNames, vote: &Vote, run: &LoaderRun) -> bool {
+    matches!(vote.found, ResolvedBy::ByList { through: Through::Origin, .. })
+        && is_first_to_ask(file, vote, run)
+}
+
+fn is_first_to_ask(file: &ElfFileNames, vote: &Vote, run: &LoaderRun) -> bool {
     let target = run.members.iter().find(|it| Some(it.id) == vote.to);
     let asks = target.and_then(|it| it.asked_by).map(|asks| run.members[asks].id);
-    matches!(vote.found, ResolvedBy::ByList { through: Through::Origin, .. })
-        && asks == Some(file.id)
+    asks == Some(file.id)
 }
 
 /// Whether a library is one that a file can name by its own `$ORIGIN`, to a loader that knows that in

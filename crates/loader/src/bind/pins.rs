@@ -20,6 +20,7 @@ use super::own::OwnLists;
 use super::packed::PackedPaths;
 use super::resolve::{LoaderRun, ResolvedBy};
 use super::through::Through;
+use super::twins::Twins;
 use super::variants::Variants;
 use super::{Conflict, Leave};
 use crate::FileId;
@@ -91,6 +92,8 @@ pub(super) enum SearchedReason {
     /// The machine's own directories have it, and it costs no search, or the file lies in a tree that
     /// can be moved.
     Movable,
+    /// There are several files of that name, and another run may load another one first.
+    SeveralCopies,
     /// The library is in no known start, and only the machine's own directories have it.
     Unknown,
 }
@@ -108,6 +111,7 @@ pub(super) struct PinRules<'a> {
     pub packed: &'a PackedPaths<'a>,
     /// Files that programs load only while they run.
     pub later: &'a HashSet<FileId>,
+    pub twins: &'a Twins<'a>,
 }
 
 /// One start's say on one entry.
@@ -368,6 +372,10 @@ fn unsafe_to_pin(
         if let Some(refused) = votes.iter().find_map(refuses) {
             return Some(refused);
         }
+    } else if rules.later.contains(&file.id)
+        && votes.iter().any(|vote| rules.twins.has_any_of(vote, runs))
+    {
+        return Some(SearchedReason::SeveralCopies);
     } else if !rules.absolute && rules.later.contains(&file.id) {
         if let Some(reason) = stays_a_name(file, votes, runs) {
             return Some(reason);

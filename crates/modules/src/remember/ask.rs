@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use launch::signals::Disposition;
 use launch::{CannotStart, Command, Ended};
 use watch::dependencies::{
     AnswerDependency, DependencyTrace, FollowedProgram, WrittenTo, executes_as_itself,
@@ -117,6 +118,8 @@ pub fn ask(
             AnswerOutcome::Disturbed(_) => {}
         }
     }
+    // A limit of file sizes (ulimit -f) is the tool's affair: here, what is too long is not written.
+    let beyond_limit = Disposition::IGNORED.give(libc::SIGXFSZ);
     let tool = AnsweringTool::at(&question.script)
         .map_err(|error| AskError::NoTool { path: question.script.clone(), error })?;
     let preludes = match &memory {
@@ -125,8 +128,12 @@ pub fn ask(
     };
     let paths: Vec<PathBuf> = preludes.iter().flatten().map(|(path, _)| path.clone()).collect();
     let command = Command { argv: tool.argv(&paths, question) };
+    beyond_limit.give(libc::SIGXFSZ);
     Err(launch::replace(&command, &[]).into())
 }
+
+/// Have the loader show what a process is, of which being followed is a part (ld.so(8)).
+const SHOWING: [&str; 3] = ["LD_SHOW_AUXV", "LD_DEBUG", "LD_TRACE_LOADED_OBJECTS"];
 
 /// Has this process followed; the preludes' paths, as long as their files are open. None where it
 /// cannot be.
@@ -137,7 +144,11 @@ fn followed(
     store: &AnswerStore,
 ) -> Option<Vec<(PathBuf, OwnedFd)>> {
     let interpreter = Command { argv: vec![tool.interpreter.clone()] }.file().ok()?;
-    if !tool.is_plain() || !executes_as_itself(&interpreter) {
+    let is_shown = |name: &&str| std::env::var_os(name).is_some();
+    if !tool.is_plain()
+        || !executes_as_itself(&interpreter)
+        || SHOWING.iter().any(|it| is_shown(&it))
+    {
         return None;
     }
     let terminal = AnswerDependency::window_size(0);

@@ -102,6 +102,7 @@ pub(super) fn refuses(note: &[u8]) -> Option<String> {
         b"random" => "it draws random numbers".into(),
         b"process" => "it asks for what is its process's alone".into(),
         b"program" => "it starts a program".into(),
+        b"memory" => "it asks how much memory it uses".into(),
         b"library" => "it loads a library".into(),
         b"traces" => "it looks at Tcl's traces".into(),
         b"link" => "it links to a variable of the environment".into(),

@@ -276,6 +276,14 @@ local function posix_mktime(original)
    end
 end
 
+local collect = collectgarbage
+collectgarbage = function(...)
+   local what = ...
+   if what == "count" then unrepeatable("memory") end
+   local result = pack(forward("collectgarbage", collect, ...))
+   return unpack(result, 1, result.n)
+end
+
 local random, randomseed = math.random, math.randomseed
 math.random = function(...)
    unrepeatable("random")
@@ -295,6 +303,8 @@ end
 -- A shell may also speak on the error channel, which nobody hears: where its locale is not there,
 -- and where it is to trace what it does.
 local function is_silent_shell()
+   -- The loader may have something to say of these.
+   if (getenv("LD_PRELOAD") or "") ~= "" then return false end
    local link = package.loaded.posix and package.loaded.posix.readlink
    local target = look("/bin/sh") and link and link("/bin/sh")
    if type(target) ~= "string" then return false end
@@ -382,11 +392,18 @@ end
 local function followed_words(command)
    local program, script, words = command:match("^(/[%w/._+-]+) (/[%w/._+-]+)(.*)$")
    if not program or not are_plain(words) then return end
+   -- bash would show what it is told to do, or not do it.
+   reads("SHELLOPTS")
+   reads("BASHOPTS")
+   if getenv("SHELLOPTS") or getenv("BASHOPTS") then return end
    if words == "" and script:find("^/tmp/lua_%w+$") then
       open("/proc/becalm/becomes/" .. escaped(program))
       return "exec " .. command
    end
    local directory = rawget(_G, "cmdDir") and _G.cmdDir()
+   local access = package.loaded.posix and package.loaded.posix.access
+   -- Where it can make no file, it ends with a traceback, in which this would be seen.
+   if script:find("/computeHashSum$") and not (access and access("/tmp", "w")) then return end
    local own_file = getinfo(1, "S").source:match("^@(/proc/%d+/fd/%d+)$")
    if not own_file or type(directory) ~= "string"
       or script:match("^(.*/)[^/]*$") ~= (directory:gsub("([^/])$", "%1/"))

@@ -94,6 +94,10 @@ impl GlibcLoader<'_> {
             let mut tried = self.clone();
             tried.probes = Probes::new(Keep::All);
             tried.dlopen(&call);
+            // What is opened once more was closed, and is searched anew.
+            if tried.opened.last().copied().flatten().is_some_and(|map| map < self.maps.len()) {
+                continue;
+            }
             let made = tried.probes.list().len();
             let most = best.as_ref().map_or(0, |(_, best)| best.probes.list().len());
             if made > most && tried.explains(later) == made {
@@ -168,11 +172,13 @@ impl GlibcLoader<'_> {
         let below = direct.and_then(|it| it.strip_prefix(&self.setting.working_directory).ok());
         let is_path = |it: &&Path| it.as_os_str().as_bytes().contains(&b'/');
         let searched = later.iter().filter(is_open).find(|probe| !is_cache(probe));
+        // Where all is known of the directories of a list, a name is opened there at once, as a path is.
+        // What is bound may change that, for a name only: so a name is assumed first.
         let names = [
+            searched.and_then(|probe| probe.path.file_name()).map(OsStr::to_owned),
             direct.map(|it| it.as_os_str().to_owned()),
             below.map(|it| Path::new(".").join(it).into_os_string()),
             below.filter(is_path).map(|it| it.as_os_str().to_owned()),
-            searched.and_then(|probe| probe.path.file_name()).map(OsStr::to_owned),
         ];
         names.into_iter().flatten().collect()
     }

@@ -41,7 +41,7 @@ Examples:
 pub struct ElfBindArgs {
     /// Files, and directories whose files are bound; with a run, by default all that it loads that is
     /// not the system's
-    #[arg(required_unless_present_any = ["run", "recording"], value_name = "PATH")]
+    #[arg(required_unless_present_any = ["run", "recording", "command"], value_name = "PATH")]
     paths: Vec<PathBuf>,
 
     /// Run the command after --, and bind what its programs open while they run, too: extension
@@ -82,8 +82,8 @@ pub struct ElfBindArgs {
     #[arg(long)]
     json: bool,
 
-    /// With --run: the command and its arguments
-    #[arg(last = true, requires = "run", conflicts_with = "recording", value_name = "CMD")]
+    /// With --run: the command and its arguments. Else more paths, which may begin with a dash
+    #[arg(last = true, value_name = "CMD")]
     command: Vec<OsString>,
 }
 
@@ -174,13 +174,21 @@ impl BindFlags {
 }
 
 impl ElfBindArgs {
-    /// What is bound, as it was typed: where no path was, the run.
+    /// The paths that were typed, before -- or behind it.
+    fn paths(&self) -> Vec<PathBuf> {
+        let behind = self.command.iter().filter(|_| !self.run).map(PathBuf::from);
+        self.paths.iter().cloned().chain(behind).collect()
+    }
+
+    /// What is bound, as it was typed: paths, and the run.
     fn named(&self) -> String {
-        match &self.recording {
-            _ if !self.paths.is_empty() => term::shell_line(&self.paths),
+        let run = match &self.recording {
             Some(file) => format!("--recording {}", term::quoted_path(file)),
-            None => format!("--run -- {}", term::shell_line(&self.command)),
-        }
+            None if self.run => format!("--run -- {}", term::shell_line(&self.command)),
+            None => String::new(),
+        };
+        let paths = term::shell_line(&self.paths());
+        [paths, run].join(" ").trim().to_owned()
     }
 }
 
@@ -207,7 +215,7 @@ struct BindAnswer {
 /// Plans, and applies unless it is only asked what would be done.
 fn bind(args: &ElfBindArgs, options: &BindOptions) -> Result<BindAnswer, Failure> {
     let binding = match seen_run::of(args)? {
-        None => plan(&args.paths, options)?,
+        None => plan(&args.paths(), options)?,
         Some(run) => plan_seen(args, options, run)?,
     };
     let plan = binding.to_plan(format!("elf bind {}", args.named()));
@@ -232,9 +240,17 @@ fn plan_seen(
     run: seen_run::SeenRun,
 ) -> Result<Binding, Failure> {
     let options = BindOptions { environments: run.starts.environments.clone(), ..options.clone() };
-    let paths = if args.paths.is_empty() { &run.loaded } else { &args.paths };
+    let named = args.paths();
+    let paths = if named.is_empty() { &run.loaded } else { &named };
     let mut binding = plan(paths, &options)?;
     binding.left_out.extend(run.left_out());
+    if named.is_empty() {
+        let files: Vec<_> = binding.changes.iter().map(|change| change.path.as_path()).collect();
+        for (tree, count) in seen_run::trees(&files) {
+            let files = term::number::counted(count as u64, "file", "files");
+            term::warn(&format!("{}: {files} to be bound", tree.display()));
+        }
+    }
     Ok(binding)
 }
 

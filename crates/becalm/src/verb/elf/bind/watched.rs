@@ -15,8 +15,9 @@ use crate::exit::Failure;
 /// If the trees can no longer be watched. What cannot be planned or applied is told, and tried again after the
 /// next change.
 pub fn run(args: &ElfBindArgs, options: &BindOptions) -> Result<u8, Failure> {
-    let mut watch = InstallWatch::over(&args.paths).map_err(anyhow::Error::from)?;
-    for path in args.paths.iter().filter(|path| is_remote_filesystem(path)) {
+    let paths = args.paths();
+    let mut watch = InstallWatch::over(&paths).map_err(anyhow::Error::from)?;
+    for path in paths.iter().filter(|path| is_remote_filesystem(path)) {
         let path = path.display();
         term::warn(&format!("{path}: what other machines install there is not noticed here"));
     }
