@@ -144,10 +144,9 @@ fn followed(
     store: &AnswerStore,
 ) -> Option<Vec<(PathBuf, OwnedFd)>> {
     let interpreter = Command { argv: vec![tool.interpreter.clone()] }.file().ok()?;
-    let is_shown = |name: &&str| std::env::var_os(name).is_some();
     if !tool.is_plain()
         || !executes_as_itself(&interpreter)
-        || SHOWING.iter().any(|it| is_shown(&it))
+        || SHOWING.iter().any(|name| std::env::var_os(name).is_some())
     {
         return None;
     }
