@@ -64,9 +64,9 @@ fn was_not_interrupted(finished: &Finished) -> Result<(), Failure> {
 }
 
 /// With what shells end that SIGHUP, SIGINT or SIGTERM has ended, and programs that catch these.
-const SIGHUP_STATUS: u8 = 128 + libc::SIGHUP as u8;
-const SIGINT_STATUS: u8 = 128 + libc::SIGINT as u8;
-const SIGTERM_STATUS: u8 = 128 + libc::SIGTERM as u8;
+const SIGHUP_STATUS: u8 = 128 + 1;
+const SIGINT_STATUS: u8 = 128 + 2;
+const SIGTERM_STATUS: u8 = 128 + 15;
 
 impl SeenRun {
     fn of(recording: &Recording) -> SeenRun {
