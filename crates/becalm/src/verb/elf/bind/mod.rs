@@ -187,7 +187,7 @@ impl ElfBindArgs {
             None if self.run => format!("--run -- {}", term::shell_line(&self.command)),
             None => String::new(),
         };
-        let paths = term::shell_line(&self.paths());
+        let paths = term::shell_line(self.paths());
         [paths, run].join(" ").trim().to_owned()
     }
 }
