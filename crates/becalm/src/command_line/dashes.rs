@@ -14,7 +14,7 @@ use super::leaf;
 const MISTYPED: [&str; 7] = ["-", "---", "–", "—", "––", "−−", "‐‐"];
 
 /// Verbs that take any file, programs too, and can do without a command.
-const TAKES_PROGRAMS: [&str; 1] = ["build"];
+const TAKES_PROGRAMS: [&str; 2] = ["build", "bind"];
 
 /// What is wrong and what to type, where words of a command follow a verb that wants a `--` before
 /// them. Where the words are understood as they are (a command's name may be taken for a file's),

@@ -191,7 +191,6 @@ fn what_cannot_be_given_again_is_left_to_lmod_each_time() {
     everywhere(|scene| {
         scene.file("odd/clock/1.lua", "setenv(\"THEN\", tostring(os.time()))\n");
         scene.file("odd/cpu/1.lua", "setenv(\"CPU\", tostring(os.clock() > 0))\n");
-        scene.file("odd/memory/1.lua", "setenv(\"M\", tostring(collectgarbage(\"count\")))\n");
         scene.file("odd/random/1.lua", "math.random()\n");
         scene.file("odd/program/1.lua", "setenv(\"SAID\", capture(\"echo hello\"))\n");
         scene.file("odd/tclclock/1", "#%Module\nsetenv THEN [clock seconds]\n");
@@ -204,7 +203,6 @@ fn what_cannot_be_given_again_is_left_to_lmod_each_time() {
             ("clock", "the clock"),
             ("cpu", "the clock"),
             ("program", "it starts"),
-            ("memory", "how much memory"),
             ("tclclock", "the clock"),
             ("tclprogram", "it starts a program"),
             ("posix", "the clock"),
