@@ -224,6 +224,8 @@ fn of_two_copies_of_a_library_another_order_loads_the_other_so_its_name_stays() 
     fs::create_dir(site.at("tree/deep/other.libs")).unwrap();
     fs::copy(&base, site.at("tree/deep/other.libs/libbase.so.1")).unwrap();
     assert_eq!(changed(&bind_run(&site, &dry, &[&app, "host"])), [""; 0]);
+    let named = ["--dry-run", "--name-copies", &*plug];
+    assert_eq!(changed(&bind_run(&site, &named, &[&app, "host"])), [&plug]);
     fs::remove_dir_all(site.at("tree/deep/other.libs")).unwrap();
     site.part("tree/elsewhere/far", "base", &[]);
     let tree = site.at("tree");

@@ -56,6 +56,7 @@ pub(super) fn plan(
     let today = Today::of(&resolver, &eligible, &mut lessons.left_out, progress);
     let variants = &Variants::new(world);
     let (absolute, others_load) = (options.absolute, options.others_load);
+    let name_copies = options.name_copies;
     let packed = &PackedPaths::new(&options.packed);
     let name_loss = &NameLoss::of(options, &files, &today.programs, &today.alone);
     let rules = PinRules {
@@ -63,6 +64,7 @@ pub(super) fn plan(
         leave: &leave,
         variants,
         absolute,
+        name_copies,
         others_load,
         packed,
         name_loss,

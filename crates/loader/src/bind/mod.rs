@@ -124,6 +124,9 @@ pub struct BindOptions {
     pub leave: Vec<String>,
     /// Whether to bind to where they are trees that find themselves by `$ORIGIN`.
     pub absolute: bool,
+    /// Whether to name what running programs opened though there are several copies of it, of which
+    /// another order of opens loads another first.
+    pub name_copies: bool,
     /// Whether to change stores that promise to be immutable (Nix, Guix).
     pub immutable: bool,
     /// Whether to list the lookups that each program is spared.

@@ -106,6 +106,7 @@ pub(super) struct PinRules<'a> {
     pub variants: &'a Variants<'a>,
     /// Whether trees that find themselves by `$ORIGIN` are bound to where they are.
     pub absolute: bool,
+    pub name_copies: bool,
     /// Whether programs that are not known load the same libraries.
     pub others_load: bool,
     pub packed: &'a PackedPaths<'a>,
@@ -372,7 +373,8 @@ fn unsafe_to_pin(
         if let Some(refused) = votes.iter().find_map(refuses) {
             return Some(refused);
         }
-    } else if rules.later.contains(&file.id)
+    } else if !rules.name_copies
+        && rules.later.contains(&file.id)
         && votes.iter().any(|vote| rules.twins.has_any_of(vote, runs))
     {
         return Some(SearchedReason::SeveralCopies);

@@ -26,9 +26,9 @@ impl SearchedReason {
                 Some("the environment of this start decides (LD_LIBRARY_PATH, LD_PRELOAD)")
             }
             SearchedReason::Dollar => Some("found in a directory with a $ in its name"),
-            SearchedReason::SeveralCopies => {
-                Some("there are several of that name: which one is loaded depends on the order")
-            }
+            SearchedReason::SeveralCopies => Some(
+                "there are several of that name, and the order decides: --name-copies names this one",
+            ),
             SearchedReason::Outside => Some("not in the image"),
             SearchedReason::AskedBefore => Some(ASKED_BEFORE),
             SearchedReason::Unknown => Some("found by the system, in no program that is known"),

@@ -118,6 +118,11 @@ pub struct BindFlags {
     #[arg(long)]
     absolute: bool,
 
+    /// With a run: name a library though several wheels bring it, each its own copy. Where another
+    /// run imports them in another order, two copies are loaded
+    #[arg(long)]
+    name_copies: bool,
+
     /// Change even a store that promises never to change (Nix, Guix)
     #[arg(long)]
     immutable: bool,
@@ -163,6 +168,7 @@ impl BindFlags {
             grow: self.grow,
             leave: self.leave.clone(),
             absolute: self.absolute,
+            name_copies: self.name_copies,
             immutable: self.immutable,
             list_spared: false,
             for_copies: false,
