@@ -88,14 +88,7 @@ pub fn extend(id: &str, plan: &Plan, options: &Options) -> Result<Applied, Error
     let unknown = || Error::Unknown { id: id.to_owned() };
     let directory = state::journal_directory(&options.state, id).ok_or_else(unknown)?;
     let _locked = state::lock(&options.state)?;
-    let story = Story::read(&directory)?;
-    match story.status {
-        JournalStage::Applied => {}
-        JournalStage::Undone { .. } => return Err(Error::Undone { id: id.to_owned() }),
-        JournalStage::Open => {
-            return Err(Error::refused(&directory, "is the journal of what was interrupted"));
-        }
-    }
+    let story = Story::read_applied(&directory)?;
     let done = &story.changes;
     let mut jobs = crate::check::jobs_after(plan, done, options)?;
     if jobs.is_empty() {

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use crate::change::{FileChange, Item, ItemKind, Version};
-use crate::journal::{JournalStage, Story};
+use crate::journal::Story;
 use crate::{Digest, Error, state};
 
 /// What became of one path.
@@ -38,14 +38,7 @@ pub struct Manifest {
 pub fn manifest(state: &Path, id: &str) -> Result<Manifest, Error> {
     let unknown = || Error::Unknown { id: id.to_owned() };
     let directory = state::journal_directory(state, id).ok_or_else(unknown)?;
-    let story = Story::read(&directory)?;
-    match story.status {
-        JournalStage::Applied => {}
-        JournalStage::Undone { .. } => return Err(Error::Undone { id: id.to_owned() }),
-        JournalStage::Open => {
-            return Err(Error::refused(&directory, "is the journal of what was interrupted"));
-        }
-    }
+    let story = Story::read_applied(&directory)?;
     let mut entries: Vec<_> = story.changes.iter().flat_map(entries).collect();
     entries.sort_by(|one, other| one.path.cmp(&other.path));
     Ok(Manifest { id: story.id, title: story.title, entries })

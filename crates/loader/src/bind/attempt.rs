@@ -9,6 +9,7 @@ use remedy::CheckedFiles;
 
 use super::collect::{Collected, add_programs, collect};
 use super::compare::{Compared, compare};
+use super::copies::LibraryCopies;
 use super::farm::root_of;
 use super::known_by::NameLoss;
 use super::lessons::Lessons;
@@ -19,7 +20,6 @@ use super::resolve::Resolver;
 use super::store_of;
 use super::today::{EligibleFiles, Today};
 use super::trust::distrusted;
-use super::twins::Twins;
 use super::variants::Variants;
 use super::wanted::{BindEdits, BindFacts, Caution, StartIndex, dlopens, wanted};
 use super::{
@@ -69,7 +69,7 @@ pub(super) fn plan(
         packed,
         name_loss,
         later: &today.later,
-        twins: &Twins::new(world, &files),
+        copies: &LibraryCopies::new(world, &files),
     };
     let pins = decide(&rules, &today.programs, &today.alone, &today.own);
     let candidates = today.searching(&files, &eligible.changeable);

@@ -12,6 +12,7 @@
 //! | `own` | what a library's own list finds |
 //! | `variants` | variants of libraries for some hardware |
 //! | `places` | files that find others from where they lie |
+//! | `copies` | libraries of which there are several |
 //! | `movable` | trees that were seen in use, and can be moved |
 //! | `through` | which kind of directory a list leads through |
 //! | `names` | the one path by which each file is known |
@@ -41,6 +42,7 @@ mod bars;
 mod closure;
 mod collect;
 mod compare;
+mod copies;
 mod differing;
 mod dlopen;
 mod farm;
@@ -63,7 +65,6 @@ mod stores;
 mod through;
 mod today;
 mod trust;
-mod twins;
 mod union;
 mod variants;
 mod wanted;

@@ -13,6 +13,7 @@ use std::path::PathBuf;
 
 use super::bars::Closed;
 use super::collect::{ElfFileNames, numbers};
+use super::copies::LibraryCopies;
 use super::known_by::NameLoss;
 use super::movable::stays_a_name;
 use super::names::names;
@@ -20,7 +21,6 @@ use super::own::OwnLists;
 use super::packed::PackedPaths;
 use super::resolve::{LoaderRun, ResolvedBy};
 use super::through::Through;
-use super::twins::Twins;
 use super::variants::Variants;
 use super::{Conflict, Leave};
 use crate::FileId;
@@ -112,7 +112,7 @@ pub(super) struct PinRules<'a> {
     pub packed: &'a PackedPaths<'a>,
     /// Files that programs load only while they run.
     pub later: &'a HashSet<FileId>,
-    pub twins: &'a Twins<'a>,
+    pub copies: &'a LibraryCopies<'a>,
 }
 
 /// One start's say on one entry.
@@ -375,7 +375,7 @@ fn unsafe_to_pin(
         }
     } else if !rules.name_copies
         && rules.later.contains(&file.id)
-        && votes.iter().any(|vote| rules.twins.has_any_of(vote, runs))
+        && votes.iter().any(|vote| rules.copies.has_any_of(vote, runs))
     {
         return Some(SearchedReason::SeveralCopies);
     } else if !rules.absolute && rules.later.contains(&file.id) {

@@ -300,6 +300,13 @@ end
 -- The width of the terminal, which Lmod 8 asks two programs for in every command. They are run;
 -- what they depend on is said here, because they are not traced.
 
+-- With them, bash may show what it is told to do, or not do it.
+local function has_shell_options()
+   reads("SHELLOPTS")
+   reads("BASHOPTS")
+   return getenv("SHELLOPTS") or getenv("BASHOPTS")
+end
+
 -- A shell may also speak on the error channel, which nobody hears: where its locale is not there,
 -- and where it is to trace what it does.
 local function is_silent_shell()
@@ -309,9 +316,7 @@ local function is_silent_shell()
    local target = look("/bin/sh") and link and link("/bin/sh")
    if type(target) ~= "string" then return false end
    if target:find("dash$") then return true end
-   reads("SHELLOPTS")
-   reads("BASHOPTS")
-   if getenv("SHELLOPTS") or getenv("BASHOPTS") then return false end
+   if has_shell_options() then return false end
    local before = setlocale(nil, "all")
    local is_there = setlocale("", "all")
    setlocale(before, "all")
@@ -392,10 +397,7 @@ end
 local function followed_words(command)
    local program, script, words = command:match("^(/[%w/._+-]+) (/[%w/._+-]+)(.*)$")
    if not program or not are_plain(words) then return end
-   -- bash would show what it is told to do, or not do it.
-   reads("SHELLOPTS")
-   reads("BASHOPTS")
-   if getenv("SHELLOPTS") or getenv("BASHOPTS") then return end
+   if has_shell_options() then return end
    if words == "" and script:find("^/tmp/lua_%w+$") then
       open("/proc/becalm/becomes/" .. escaped(program))
       return "exec " .. command

@@ -47,6 +47,21 @@ pub(crate) enum JournalStage {
 }
 
 impl Story {
+    /// The same of what is applied now.
+    ///
+    /// # Errors
+    /// Those of [`Story::read`], and if it was undone or interrupted.
+    pub(crate) fn read_applied(directory: &Path) -> Result<Story, Error> {
+        let story = Story::read(directory)?;
+        match story.status {
+            JournalStage::Applied => Ok(story),
+            JournalStage::Undone { .. } => Err(Error::Undone { id: story.id }),
+            JournalStage::Open => {
+                Err(Error::refused(directory, "is the journal of what was interrupted"))
+            }
+        }
+    }
+
     /// Reads the journal in a directory.
     ///
     /// # Errors

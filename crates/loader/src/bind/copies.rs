@@ -17,7 +17,7 @@ use super::resolve::{LoaderRun, LoaderRunObject, ResolvedBy};
 use crate::{FileId, World};
 
 /// What is known of copies.
-pub(super) struct Twins<'a> {
+pub(super) struct LibraryCopies<'a> {
     world: &'a dyn World,
     /// One file of each DT_SONAME among those that are bound; none of one that several have.
     by_soname: HashMap<&'a OsStr, Option<FileId>>,
@@ -25,8 +25,8 @@ pub(super) struct Twins<'a> {
     beside: Mutex<HashMap<(PathBuf, OsString), Vec<FileId>>>,
 }
 
-impl<'a> Twins<'a> {
-    pub fn new(world: &'a dyn World, files: &'a [ElfFileNames]) -> Twins<'a> {
+impl<'a> LibraryCopies<'a> {
+    pub fn new(world: &'a dyn World, files: &'a [ElfFileNames]) -> LibraryCopies<'a> {
         let mut by_soname: HashMap<&OsStr, Option<FileId>> = HashMap::new();
         for file in files {
             if let Some(soname) = &file.object.soname {
@@ -34,7 +34,7 @@ impl<'a> Twins<'a> {
                 *one = one.filter(|known| *known == file.id);
             }
         }
-        Twins { world, by_soname, beside: Mutex::default() }
+        LibraryCopies { world, by_soname, beside: Mutex::default() }
     }
 
     /// Whether there are other copies of what a list has led to.
