@@ -4,30 +4,41 @@ use std::collections::BTreeSet;
 
 use proc::ProcessStatus;
 
-/// So often a list of children is read anew until it stays as it is.
+/// So often a list of the kernel's is read anew until it stays as it is.
 const READS: usize = 5;
 
 /// The threads of a process, by id; none once it is gone.
-pub(crate) fn threads(pid: i32) -> Vec<i32> {
-    let entries = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten();
-    entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
+///
+/// The kernel's list ends early where the thread it stands at ends while it is read (`next_tid` in
+/// the kernel's fs/proc/base.c).
+pub(crate) fn threads(pid: i32) -> BTreeSet<i32> {
+    let list = || {
+        let entries = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten();
+        Some(entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect())
+    };
+    settled(list).unwrap_or_default()
 }
 
 /// The processes that a thread has made, and those left to it.
 ///
 /// The kernel's list can lack one that lives, where another ends while it is read
-/// (proc_tid_children(5)): it is read until it is twice the same.
+/// (proc_tid_children(5)).
 pub(crate) fn children(pid: i32, tid: i32) -> BTreeSet<i32> {
+    settled(|| listed(pid, tid)).unwrap_or_else(|| by_parent(pid))
+}
+
+/// All that a list names that is read until it is twice the same.
+fn settled(list: impl Fn() -> Option<BTreeSet<i32>>) -> Option<BTreeSet<i32>> {
     let (mut all, mut last) = (BTreeSet::new(), None);
     for _ in 0..READS {
-        let Some(now) = listed(pid, tid) else { return by_parent(pid) };
+        let now = list()?;
         all.extend(now.iter().copied());
         if last.as_ref() == Some(&now) {
             break;
         }
         last = Some(now);
     }
-    all
+    Some(all)
 }
 
 /// The list of a living thread; none where the kernel was built without it.
@@ -57,6 +68,21 @@ fn by_parent(pid: i32) -> BTreeSet<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_thread_is_found_while_others_come_and_go() {
+        let own = std::process::id() as i32;
+        // SAFETY: takes nothing, and always succeeds.
+        let id = unsafe { libc::gettid() };
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..200).for_each(|_| std::thread::spawn(|| ()).join().unwrap()));
+            }
+            for _ in 0..1000 {
+                assert!(threads(own).contains(&id));
+            }
+        });
+    }
 
     #[test]
     fn a_child_is_found_by_the_threads_list_and_by_its_parent() {
