@@ -20,10 +20,19 @@ fn main() {
 
 fn compile(sources: &Path, library: &Path) -> Result<(), String> {
     let target = env::var("TARGET").unwrap();
-    if target != "x86_64-unknown-linux-gnu" || env::var("HOST").unwrap() != target {
+    if !["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"].contains(&target.as_str()) {
         return Err(format!("its library is not for {target}"));
     }
-    let compiler = env::var_os("CC").unwrap_or_else(|| "cc".into());
+    // As the crate `cc` names a compiler for another machine than this one.
+    let of_target = format!("CC_{}", target.replace('-', "_"));
+    println!("cargo::rerun-if-env-changed={of_target}");
+    let compiler = match env::var_os(&of_target) {
+        Some(compiler) => compiler,
+        None if env::var("HOST").unwrap() == target => {
+            env::var_os("CC").unwrap_or_else(|| "cc".into())
+        }
+        None => return Err(format!("{of_target} names no compiler for {target}")),
+    };
     let files = fs::read_dir(sources).map_err(|error| error.to_string())?;
     let files = files.map(|entry| entry.unwrap().path());
     let mut files: Vec<PathBuf> =

@@ -3,7 +3,7 @@ use crate::setting::{Cpu, Features};
 
 fn profile(version: (u32, u32)) -> GlibcProfile {
     let features = Features::BASELINE | Features::V2 | Features::V3;
-    GlibcProfile::x86_64(version, Cpu { intel: false, features })
+    GlibcProfile::x86_64(version, Cpu { features, ..Cpu::default() })
 }
 
 /// An entry: name, path, flags, hwcap.

@@ -3,7 +3,11 @@
 
 #include <stdbool.h>
 
+#if defined __x86_64__
 enum { JUMP = 12 };
+#elif defined __aarch64__
+enum { JUMP = 16 };
+#endif
 
 struct detour {
     void *from;

@@ -2,7 +2,8 @@
 
 use crate::arch::KernelRegisters;
 use crate::program::{
-    MOST_STRING, NO_STRING, OngoingCall, STOPS_IN_PROC, STRINGS, TapRecord, UNREADABLE, WATCHED,
+    EMPTY, MOST_STRING, NO_STRING, OngoingCall, STOPS_IN_PROC, STRINGS, TapRecord, UNREADABLE,
+    WATCHED,
 };
 
 /// A system call that is to be watched.
@@ -91,6 +92,7 @@ pub(crate) fn strings<'a>(record: &TapRecord, after: &'a [u8]) -> [CallString<'a
     record.lengths.map(|length| match length {
         0 => CallString::None,
         UNREADABLE => CallString::Unreadable,
+        EMPTY => CallString::Bytes(&[]),
         _ => {
             let (here, next) = rest.split_at((length as usize).min(rest.len()));
             rest = next;

@@ -44,6 +44,9 @@ pub(crate) const MOST_STRING: usize = 4104;
 
 /// What a string's length is where it could not be read.
 pub(crate) const UNREADABLE: u32 = u32::MAX;
+/// And where the kernel says 0, as it does of an empty string before Linux 6.13
+/// (`strncpy_from_user_nofault` of mm/maccess.c), without the zero byte at its end.
+pub(crate) const EMPTY: u32 = u32::MAX - 1;
 
 /// What is to be done at calls of a number: bits, and from [`STRINGS`] on for each string a byte,
 /// where its argument is in [`KernelRegisters`].
@@ -88,7 +91,8 @@ pub(crate) struct TapRecord {
     pub(crate) call: OngoingCall,
     pub(crate) value: i64,
     pub(crate) end: u64,
-    /// How long each string is, with the zero byte at its end: 0 where there is none.
+    /// How long each string is, with the zero byte at its end: 0 where there is none. Or
+    /// [`UNREADABLE`], or [`EMPTY`].
     pub(crate) lengths: [u32; 2],
 }
 
@@ -249,7 +253,7 @@ pub(crate) fn exit(maps: &Maps) -> Vec<Instruction> {
 fn read_string(p: &mut Assembler, which: u8) {
     const LAST: i32 = (size_of::<KernelRegisters>() - 8) as i32;
     let (length, record, call) = (R7, R8, R9);
-    let (next, unreadable) = (p.label(), p.label());
+    let (next, unreadable, empty) = (p.label(), p.label(), p.label());
     let place = LENGTHS + 4 * i16::from(which);
     p.load(MemoryWidth::Word, R1, call, RULES);
     p.shift_right(R1, STRINGS as i32 + 8 * i32::from(which));
@@ -263,11 +267,15 @@ fn read_string(p: &mut Assembler, which: u8) {
     p.set(R2, MOST_STRING as i32);
     p.call(Helper::ProbeReadUserString);
     p.jump_if(R0, If::Above, MOST_STRING as i32, unreadable);
+    p.jump_if(R0, If::Is, 0, empty);
     p.store(MemoryWidth::Word, record, place, R0);
     p.add_register(length, R0);
     p.jump(next);
     p.place(unreadable);
     p.store_value(MemoryWidth::Word, record, place, UNREADABLE as i32);
+    p.jump(next);
+    p.place(empty);
+    p.store_value(MemoryWidth::Word, record, place, EMPTY as i32);
     p.place(next);
 }
 

@@ -7,7 +7,9 @@ use super::BACKEND;
 use crate::BECALM;
 use recording::{Outcome, Recording, errno_name};
 use testkit::strace::{self, TracedPath};
-use testkit::{Scene, run, trap, trap_with};
+#[cfg(target_arch = "x86_64")]
+use testkit::trap_with;
+use testkit::{Scene, run, trap};
 
 /// Programs that a distribution has, each with something of its own: the loader, forks, pipes,
 /// subshells, directory walks, compilers. They run in a directory with the files below.
@@ -164,6 +166,7 @@ fn every_system_call_is_in_the_classes_that_strace_puts_it_in() {
     }
 }
 
+#[cfg(target_arch = "x86_64")]
 #[test]
 fn a_32_bit_programs_calls_have_straces_names_and_counts() {
     let scene = BACKEND.scene();

@@ -8,8 +8,10 @@ use super::BACKEND;
 use recording::{Abi, Blind, ExitStatus, Kind, Outcome, StartCall};
 use testkit::scene::running;
 use testkit::seen::{calls_below, calls_on, end_of, marks, process_of};
+#[cfg(target_arch = "x86_64")]
+use testkit::trap_with;
 use testkit::user::{is_root, record_as_a_user, scene_for_a_user};
-use testkit::{Scene, both, run, trap, trap_with};
+use testkit::{Scene, both, run, trap};
 
 const AS_IS: &str = "exec \"$@\"";
 
@@ -100,6 +102,7 @@ fn real_time_signals_come_in_order_with_their_values() {
     assert!(recording.signals >= 150);
 }
 
+#[cfg(target_arch = "x86_64")]
 #[test]
 fn calls_by_the_32_bit_gate_are_seen_under_their_own_names() {
     let (_, recording) = BACKEND.assert_same(AS_IS, &[&trap("int80")]);
@@ -111,6 +114,7 @@ fn calls_by_the_32_bit_gate_are_seen_under_their_own_names() {
     assert_eq!(gate.map(|event| event.call.name()).collect::<Vec<_>>(), ["open", "open", "close"]);
 }
 
+#[cfg(target_arch = "x86_64")]
 #[test]
 fn a_32_bit_program_is_seen() {
     let (_, recording) = BACKEND.assert_same(AS_IS, &[&trap_with("opens", &["-m32"]), "m32", "20"]);
@@ -120,6 +124,7 @@ fn a_32_bit_program_is_seen() {
     }
 }
 
+#[cfg(target_arch = "x86_64")]
 #[test]
 fn x32_calls_are_answered_as_the_kernel_answers() {
     BACKEND.assert_same(AS_IS, &[&trap("x32")]);

@@ -47,5 +47,6 @@ pub(crate) fn cpu() -> Cpu {
         (Features::AVX512PF, avx512 && bit(seven, 26)),
     ];
     let features = found.iter().filter(|(_, there)| *there).map(|(feature, _)| *feature);
-    Cpu { intel, features: features.fold(Features::default(), BitOr::bitor) }
+    let features = features.fold(Features::default(), BitOr::bitor);
+    Cpu { intel, features, arm_hwcap: 0 }
 }

@@ -23,9 +23,12 @@ const SHORT: usize = 2;
 const CROWDED: usize = 400;
 
 /// Sub-directories that the loader looks into before the directory itself (glibc,
-/// sysdeps/x86/dl-procinfo.h, elf/dl-hwcaps.c): a link in a farm would pass them over.
-pub(super) const FOR_HARDWARE: &[&str] =
-    &["glibc-hwcaps", "tls", "haswell", "xeon_phi", "avx512_1", "x86_64", "sse2", "i686"];
+/// sysdeps/**/dl-procinfo.h, elf/dl-hwcaps.c): a link in a farm would pass them over.
+#[rustfmt::skip]
+pub(super) const FOR_HARDWARE: &[&str] = &[
+    "glibc-hwcaps", "tls", "haswell", "xeon_phi", "avx512_1", "x86_64", "sse2", "i686",
+    "aarch64", "atomics", "cpuid",
+];
 
 /// Farms in the making. They are named by what is in them, so that equal ones are one, and so
 /// that planning again comes to the same names.

@@ -70,10 +70,13 @@ pub struct Cpu {
     pub intel: bool,
     /// What can be used.
     pub features: Features,
+    /// What the kernel says of a 64-bit Arm (AT_HWCAP); 0 of any other.
+    pub arm_hwcap: u64,
 }
 
 impl Cpu {
-    /// The CPU of this machine; where that is no x86-64, the least that an x86-64 has.
+    /// The CPU of this machine. Of a processor that it is not, it has the least that each has:
+    /// which of them a program would run on is not known.
     pub fn of_this_machine() -> Cpu {
         crate::arch::cpu()
     }

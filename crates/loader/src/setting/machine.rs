@@ -8,25 +8,33 @@ use super::profile::X86_64;
 use crate::Identity;
 use crate::object::ElfClass;
 
-pub(crate) use super::profile::I386;
+pub(crate) use super::profile::{AARCH64, I386};
 
-/// `_DL_CACHE_DEFAULT_ID`: a library of libc6, for x86-64 also that
-/// (sysdeps/unix/sysv/linux/x86_64/dl-cache.h).
+/// `_DL_CACHE_DEFAULT_ID`: a library of libc6, for 64-bit machines also that
+/// (sysdeps/unix/sysv/linux/{x86_64,aarch64}/dl-cache.h).
 pub(crate) fn cache_flags(profile: &GlibcProfile) -> u32 {
-    if profile.machine == X86_64 { 0x303 } else { 3 }
+    match profile.machine {
+        X86_64 => 0x303,
+        AARCH64 => 0xa03,
+        _ => 3,
+    }
 }
 
 /// `_dl_cache_check_flags`: where nothing else is said, a library of any libc will do.
 pub(crate) fn takes_cache_flags(profile: &GlibcProfile, flags: u32) -> bool {
-    flags == cache_flags(profile) || (profile.machine != X86_64 && flags == 1)
+    flags == cache_flags(profile) || (profile.machine == I386 && flags == 1)
 }
 
 impl Identity {
-    /// Whether the loaders of this machine are simulated: those of x86-64 and of 32-bit x86.
+    /// Whether the loaders of this machine are simulated: those of x86-64, of 32-bit x86 and of
+    /// 64-bit Arm.
     pub fn is_simulated(&self) -> bool {
         let Identity { class, big_endian, machine } = *self;
         !big_endian
-            && matches!((machine, class), (X86_64, ElfClass::Elf64) | (I386, ElfClass::Elf32))
+            && matches!(
+                (machine, class),
+                (X86_64 | AARCH64, ElfClass::Elf64) | (I386, ElfClass::Elf32)
+            )
     }
 
     /// What the machine is called, as its users do.
@@ -53,7 +61,7 @@ impl Identity {
             41 | 0x9026 => "Alpha",
             42 => "SuperH",
             50 => "Itanium",
-            183 => by_order("big-endian AArch64", "AArch64"),
+            AARCH64 => by_order("big-endian AArch64", "AArch64"),
             243 if wide => "64-bit RISC-V",
             243 => "32-bit RISC-V",
             258 => "LoongArch",

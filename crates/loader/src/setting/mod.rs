@@ -73,7 +73,7 @@ pub enum SettingError {
     #[error("{0} is a loader that is not known")]
     UnknownLoader(PathBuf),
     /// A file for a machine of which no loader is simulated.
-    #[error("{0} is for {name}: only the loaders of x86-64 and i386 are known", name = .1.machine_name())]
+    #[error("{0} is for {name}: only the loaders of x86-64, i386 and AArch64 are known", name = .1.machine_name())]
     Foreign(PathBuf, Identity),
     /// The loader is not for the machine of the file that names it.
     #[error(
@@ -124,6 +124,7 @@ impl LoaderSetting {
         match (object.machine, object.class) {
             (profile::X86_64, ElfClass::Elf64) => Some("/lib64/ld-linux-x86-64.so.2"),
             (profile::I386, ElfClass::Elf32) => Some("/lib/ld-linux.so.2"),
+            (profile::AARCH64, ElfClass::Elf64) => Some("/lib/ld-linux-aarch64.so.1"),
             _ => None,
         }
     }
@@ -173,6 +174,7 @@ fn glibc(world: &dyn World, path: &Path, bytes: &[u8]) -> Option<GlibcProfile> {
     let mut profile = match (object.machine, object.class) {
         (profile::X86_64, ElfClass::Elf64) => GlibcProfile::x86_64(version, cpu),
         (profile::I386, ElfClass::Elf32) => GlibcProfile::i386(version, cpu),
+        (profile::AARCH64, ElfClass::Elf64) => GlibcProfile::aarch64(version, cpu),
         _ => return None,
     };
     let directories = loader_file::system_directories(bytes);

@@ -52,9 +52,10 @@ pub struct GlibcProfile {
     pub vdso: OsString,
 }
 
-/// `EM_386` and `EM_X86_64`.
+/// `EM_386`, `EM_X86_64` and `EM_AARCH64`.
 pub(crate) const I386: u16 = 3;
 pub(crate) const X86_64: u16 = 62;
+pub(crate) const AARCH64: u16 = 183;
 
 /// Bits of the legacy capabilities since 2.26 (sysdeps/x86/dl-hwcap.h).
 const SSE2: u64 = 1 << 0;
@@ -65,6 +66,14 @@ const OLD_SSE2: u64 = 1 << 26;
 /// Their names.
 const HWCAP_NAMES: [(u64, &str); 4] =
     [(SSE2, "sse2"), (IS_X86_64, "x86_64"), (AVX512_1, "avx512_1"), (OLD_SSE2, "sse2")];
+/// The first bits of a 64-bit Arm's AT_HWCAP (asm/hwcap.h), of which glibc made names
+/// (sysdeps/unix/sysv/linux/aarch64/dl-procinfo.c): LSE atomics and CPUID are among them.
+const ARM_NAMES: [&str; 13] = [
+    "fp", "asimd", "evtstrm", "aes", "pmull", "sha1", "sha2", "crc32", "atomics", "fphp",
+    "asimdhp", "cpuid", "asimdrdm",
+];
+const ARM_ATOMICS: u64 = 1 << 8;
+const ARM_CPUID: u64 = 1 << 11;
 /// Platforms that entries of ld.so.cache may be for, from bit 48 on.
 const PLATFORMS: [&str; 4] = ["i586", "i686", "haswell", "xeon_phi"];
 const FIRST_PLATFORM: usize = 48;
@@ -80,6 +89,11 @@ impl GlibcProfile {
     /// The loader for 32-bit x86 as upstream builds it, with `/lib` and `/usr/lib`.
     pub fn i386(version: (u32, u32), cpu: Cpu) -> GlibcProfile {
         GlibcProfile::new(version, cpu, ElfClass::Elf32, I386)
+    }
+
+    /// The loader for 64-bit Arm as upstream builds it, with `/lib64` and `/usr/lib64`.
+    pub fn aarch64(version: (u32, u32), cpu: Cpu) -> GlibcProfile {
+        GlibcProfile::new(version, cpu, ElfClass::Elf64, AARCH64)
     }
 
     fn new(version: (u32, u32), cpu: Cpu, class: ElfClass, machine: u16) -> GlibcProfile {
@@ -125,20 +139,32 @@ impl GlibcProfile {
             // "Remove legacy hwcaps support": elf/dl-hwcaps.c makes no power set any more.
             self.subdirectories.push(OsString::new());
         } else {
-            let bits = self.legacy_hwcap();
-            let names = HWCAP_NAMES.iter().filter(|(bit, _)| bits & bit != 0);
-            let mut names: Vec<&str> = names.map(|(_, name)| *name).collect();
+            let mut names = self.legacy_names();
             names.extend([platform, "tls"]);
             self.subdirectories.extend(power_set(&names));
         }
+    }
+
+    /// The names of the legacy capabilities, lowest bit first.
+    fn legacy_names(&self) -> Vec<&'static str> {
+        let bits = self.legacy_hwcap();
+        if self.machine == AARCH64 {
+            let names = ARM_NAMES.iter().enumerate();
+            return names.filter(|(at, _)| bits >> at & 1 == 1).map(|(_, name)| *name).collect();
+        }
+        let names = HWCAP_NAMES.iter().filter(|(bit, _)| bits & bit != 0);
+        names.map(|(_, name)| *name).collect()
     }
 
     /// `GLRO(dl_platform)`: what the kernel says in AT_PLATFORM, or since 2.26 what
     /// `init_cpu_features` (sysdeps/x86/cpu-features.c) makes of the CPU.
     fn platform_name(&self) -> &'static str {
         let has = |features| self.cpu.features.has(features);
-        if self.machine != X86_64 {
-            return "i686";
+        match self.machine {
+            X86_64 => {}
+            // ELF_PLATFORM of the kernel's arch/arm64/include/asm/elf.h.
+            AARCH64 => return "aarch64",
+            _ => return "i686",
         }
         let haswell = Features::AVX2
             | Features::FMA
@@ -156,7 +182,8 @@ impl GlibcProfile {
     }
 
     /// The sub-directories of glibc-hwcaps, since 2.33
-    /// (sysdeps/x86_64/dl-hwcaps-subdirs.c). There are none for 32-bit programs.
+    /// (sysdeps/x86_64/dl-hwcaps-subdirs.c). There are none for 32-bit programs, nor on Arm
+    /// (elf/dl-hwcaps_subdirs.c).
     fn active_hwcaps(&self) -> Vec<&'static str> {
         if self.version < (2, 33) || self.machine != X86_64 {
             return Vec::new();
@@ -172,6 +199,16 @@ impl GlibcProfile {
         let old = self.version < (2, 26);
         if self.version >= (2, 37) || (old && self.machine == X86_64) {
             return 0;
+        }
+        if self.machine == AARCH64 {
+            // HWCAP_IMPORTANT of sysdeps/unix/sysv/linux/aarch64/dl-procinfo.h, since 2.26; ATOMICS
+            // since 2.28 (commit 397c54c1afa5).
+            let important = match self.version {
+                (2, ..26) => 0,
+                (2, 26 | 27) => ARM_CPUID,
+                _ => ARM_ATOMICS,
+            };
+            return self.cpu.arm_hwcap & self.hwcap_mask.unwrap_or(important);
         }
         let has = |features| self.cpu.features.has(features);
         let mut avx512 =
@@ -196,11 +233,11 @@ impl GlibcProfile {
             return hwcap == 0;
         }
         // 64-bit loaders know haswell and xeon_phi, 32-bit loaders i586 and i686; the mask has a
-        // bit for each up to the last known one.
-        let known = match (self.version >= (2, 26), self.machine == X86_64) {
-            (true, true) => 4,
-            (true, false) => 2,
-            (false, _) => 0,
+        // bit for each up to the last known one. Arm's know none.
+        let known = match self.machine {
+            X86_64 if self.version >= (2, 26) => 4,
+            I386 if self.version >= (2, 26) => 2,
+            _ => 0,
         };
         let mask = ((1 << known) - 1) << FIRST_PLATFORM;
         let mine = PLATFORMS[..known].iter().position(|name| {

@@ -5,12 +5,31 @@ const ALL: Features = Features::ALL;
 
 fn intel() -> Cpu {
     let most = ALL.without(Features::AVX512ER).without(Features::AVX512PF);
-    Cpu { intel: true, features: most }
+    Cpu { intel: true, features: most, arm_hwcap: 0 }
 }
 
 fn subdirectories(version: (u32, u32), cpu: Cpu) -> Vec<String> {
     let profile = GlibcProfile::x86_64(version, cpu);
     profile.subdirectories.iter().map(|name| name.to_str().unwrap().to_owned()).collect()
+}
+
+/// What LD_DEBUG=libs shows on Debian 12 for Arm, on a Cortex-A72 (no LSE atomics) and on newer ones;
+/// of 2.28 and 2.17, sysdeps/unix/sysv/linux/aarch64/dl-procinfo.h and NEWS of 2.37.
+#[test]
+fn on_arm_the_platform_and_atomics_are_tried_up_to_2_36() {
+    let tried = |version, arm_hwcap| {
+        let profile = GlibcProfile::aarch64(version, Cpu { arm_hwcap, ..Cpu::default() });
+        profile.subdirectories.iter().map(|it| it.to_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let (without_atomics, newer) = (0x8ff, 0xfff);
+    let old = ["tls/aarch64/", "tls/", "aarch64/", ""];
+    assert_eq!(tried((2, 36), without_atomics), old);
+    assert_eq!(tried((2, 17), newer), old);
+    let new = tried((2, 28), newer);
+    assert_eq!(new[..3], ["tls/aarch64/atomics/", "tls/aarch64/", "tls/atomics/"]);
+    assert_eq!(new.len(), 8);
+    assert_eq!(tried((2, 26), newer)[0], "tls/aarch64/cpuid/");
+    assert_eq!(tried((2, 39), newer), [""]);
 }
 
 /// What strace shows on CentOS 7: elf/dl-load.c of 2.17 with HWCAP_IMPORTANT 0.
@@ -64,7 +83,7 @@ fn versions_from_2_37_on_try_levels_only() {
 
 #[test]
 fn a_xeon_phi_has_a_platform_of_its_own() {
-    let cpu = Cpu { intel: true, features: ALL };
+    let cpu = Cpu { intel: true, features: ALL, arm_hwcap: 0 };
     let profile = GlibcProfile::x86_64((2, 28), cpu);
     assert_eq!(profile.platform.clone().unwrap(), "xeon_phi");
     assert!(!profile.subdirectories.iter().any(|name| name.to_str().unwrap().contains("avx512_1")));

@@ -229,8 +229,9 @@ pub enum SimulateError {
 }
 
 impl LoaderSetting {
-    /// The name of the system call that the loader makes, on x86.
+    /// The name of the system call that the loader makes.
     ///
+    /// 64-bit Arm has only the calls that take a directory. On x86,
     /// glibc opens by `openat` since 2.26 and asks by `newfstatat` since 2.33; 32-bit programs
     /// ask by `stat64` before that and by `statx` since. The program's own path is read by
     /// `readlinkat` in 2.41, and by `readlink` in 2.36. (The versions between were not run.)
@@ -239,6 +240,14 @@ impl LoaderSetting {
             Libc::Glibc(profile) => (profile.version, profile.class == ElfClass::Elf32),
             Libc::Musl(_) => ((0, 0), false),
         };
+        if self.is_arm() {
+            return match call {
+                ProbeCall::Open => "openat",
+                ProbeCall::Stat => "newfstatat",
+                ProbeCall::Access => "faccessat",
+                ProbeCall::Readlink => "readlinkat",
+            };
+        }
         match call {
             ProbeCall::Open if version >= (2, 26) => "openat",
             ProbeCall::Open => "open",
@@ -249,6 +258,13 @@ impl LoaderSetting {
             ProbeCall::Access => "access",
             ProbeCall::Readlink if version >= (2, 41) => "readlinkat",
             ProbeCall::Readlink => "readlink",
+        }
+    }
+
+    fn is_arm(&self) -> bool {
+        match &self.libc {
+            Libc::Glibc(profile) => profile.machine == crate::setting::machine::AARCH64,
+            Libc::Musl(musl) => musl.arch == "aarch64",
         }
     }
 }

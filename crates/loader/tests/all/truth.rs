@@ -105,5 +105,7 @@ fn every_program_of_the_distribution_is_predicted_probe_for_probe() {
         wrong.len(),
         wrong[..wrong.len().min(5)].join("\n")
     );
-    assert!(compared >= 300, "only {compared} programs to compare");
+    // The Arm machine of setup/arm has fewer programs.
+    let least = if cfg!(target_arch = "aarch64") { 200 } else { 300 };
+    assert!(compared >= least, "only {compared} programs to compare");
 }

@@ -44,7 +44,7 @@ pub struct Prepared {
 #[derive(Debug, thiserror::Error)]
 pub enum BuiltinsError {
     /// The library is not part of this program.
-    #[error("this becalm was built without its library for bash (no C compiler, or not x86-64)")]
+    #[error("this becalm was built without its library for bash (no C compiler)")]
     NotBuilt,
     /// There is no bash, or it does not run.
     #[error("bash: {0}")]

@@ -90,7 +90,7 @@ impl Run {
         command.args(["strace", "-s", "4096", "-o"]).arg(&log);
         command.args([
             "-e",
-            "trace=open,openat,stat,stat64,statx,newfstatat,access,readlink,readlinkat,write,writev,prlimit64",
+            "trace=?open,openat,?stat,?stat64,statx,newfstatat,?access,faccessat,?readlink,readlinkat,write,writev,prlimit64",
         ]);
         command.args(["-E", "LD_DEBUG=files"]);
         for (name, value) in &self.environment {

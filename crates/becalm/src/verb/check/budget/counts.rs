@@ -235,9 +235,11 @@ fn name_of(bytes: &[u8]) -> Name {
 }
 
 /// Directories that the loader looks in by type of processor, below each that it is told of: those of
-/// glibc up to 2.36 beside `glibc-hwcaps` (its sysdeps/x86/dl-hwcap.h and elf/dl-hwcaps.c).
-const BY_PROCESSOR: [&[u8]; 6] =
-    [b"tls", b"x86_64", b"haswell", b"xeon_phi", b"avx512_1", b"glibc-hwcaps"];
+/// glibc up to 2.36 beside `glibc-hwcaps` (its sysdeps/**/dl-procinfo.h and elf/dl-hwcaps.c).
+#[rustfmt::skip]
+const BY_PROCESSOR: [&[u8]; 8] = [
+    b"tls", b"x86_64", b"haswell", b"xeon_phi", b"avx512_1", b"aarch64", b"atomics", b"glibc-hwcaps",
+];
 
 /// The directory that a path lies in, where those by type of processor count as what they lie in.
 fn parent(path: &[u8]) -> &[u8] {

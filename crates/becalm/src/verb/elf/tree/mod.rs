@@ -15,7 +15,7 @@ use view::LibraryTree;
 ///
 /// Follows the loader that the file names (glibc's or musl's), with LD_LIBRARY_PATH and
 /// LD_PRELOAD of this environment. Exit status 1: something is not found, or the file is for
-/// another machine than x86.
+/// a machine whose loader becalm does not know.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
