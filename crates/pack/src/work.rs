@@ -1,0 +1,231 @@
+//! Two starts of a program, compared and understood: all that a pack consists of, but its file.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use crate::arch::PatchRecord;
+use crate::compare::{StoppedStart, compare};
+use crate::program::Program;
+use crate::regions::Region;
+use crate::write::PAGE;
+use crate::{FileIdentity, PackOptions};
+
+/// Where the kernel's vdso lies in the two starts: above all that is packed, as in every other start; and
+/// at addresses that nothing else has in it.
+pub(crate) const VDSO: [u64; 2] = [0x6c5a_9b3d_7000, 0x6d93_c5e1_b000];
+
+/// The files that a start depends on: what is known of each, or that it is not there.
+pub(crate) type Identities = BTreeMap<PathBuf, Option<FileIdentity>>;
+
+/// A file that is looked at when a pack starts, and where the loader has noted its device.
+pub(crate) struct CheckedFile {
+    pub path: PathBuf,
+    pub identity: Option<FileIdentity>,
+    pub devices: Vec<u64>,
+}
+
+/// What is known now of the files that a start depends on.
+pub(crate) fn identities(start: &StoppedStart) -> Identities {
+    let identity = |path: &PathBuf| path.metadata().ok().map(|about| FileIdentity::of(&about));
+    let (directories, absent) = start.calls.absence();
+    let paths = start.calls.present.iter().cloned().chain(directories).chain(absent);
+    paths.map(|path| (path.clone(), identity(&path))).collect()
+}
+
+/// All that a pack consists of, but its file.
+pub(crate) struct PackWork<'a> {
+    pub program: &'a Program,
+    pub one: &'a StoppedStart,
+    identities: Identities,
+    immutable: Vec<PathBuf>,
+    /// Of the program.
+    pub own: Vec<Region>,
+    /// Of the loader, of libraries.
+    pub objects: Vec<Region>,
+    pub patches: Vec<PatchRecord>,
+    /// What the loader wrote into the program: runs of pages.
+    pub written: Vec<(u64, Vec<u8>)>,
+    /// Where the loader has noted a file's device.
+    devices: BTreeMap<PathBuf, Vec<u64>>,
+    pub bias: u64,
+}
+
+impl<'a> PackWork<'a> {
+    /// Compares the starts; else, why the program is not packed.
+    pub fn of(
+        program: &'a Program,
+        one: &'a StoppedStart,
+        other: &StoppedStart,
+        before: Identities,
+        options: &PackOptions,
+    ) -> Result<PackWork<'a>, String> {
+        let regions = one.own_regions();
+        if regions != other.own_regions() {
+            return Err("two starts of it do not lie at the same addresses".into());
+        }
+        if one.calls != other.calls || identities(other) != before {
+            return Err("two starts of it do not read the same files: one changes now".into());
+        }
+        if one.start.entry != other.start.entry {
+            return Err("two starts of it begin differently".into());
+        }
+        let bias = one.start.entry.wrapping_sub(program.entry);
+        let (start, end) = program.range(bias);
+        let (own, objects) = regions.into_iter().partition(|region| region.start < end && region.end > start);
+        let immutable = options.immutable.iter().map(|directory| {
+            let real = directory.canonicalize();
+            real.map_err(|error| format!("--immutable {}: {error}", directory.display()))
+        });
+        let immutable = immutable.collect::<Result<_, _>>()?;
+        let mut work = PackWork {
+            program,
+            one,
+            identities: before,
+            immutable,
+            own,
+            objects,
+            patches: Vec::new(),
+            written: Vec::new(),
+            devices: BTreeMap::new(),
+            bias,
+        };
+        work.check_regions(start, end)?;
+        let mut times = 0;
+        for region in work.own.iter().chain(&work.objects).filter(|region| region.protection() != 0) {
+            compare(one, other, region, (&mut work.patches, &mut times))?;
+        }
+        work.find_devices()?;
+        work.find_written()?;
+        Ok(work)
+    }
+
+    fn check_regions(&mut self, start: u64, end: u64) -> Result<(), String> {
+        let in_program = |region: &&Region| region.start < start || region.end > end;
+        if self.own.is_empty() || self.own.iter().any(|region| in_program(&region)) {
+            return Err("it does not lie where its headers say".into());
+        }
+        let below = (end + (1 << 32), VDSO[0] - (1 << 40));
+        for region in self.own.iter().chain(&self.objects) {
+            let name = &region.name;
+            if region.shared {
+                return Err(format!("its loader shares memory with others: {name}"));
+            }
+            if region.write && region.execute {
+                return Err(format!("it has memory that is written and executed: {name}"));
+            }
+            if name.starts_with('[') || name.ends_with(" (deleted)") || name.contains("\\012") {
+                return Err(format!("it has memory that is not known: {name}"));
+            }
+            let file = name.rsplit('/').next().unwrap_or_default();
+            if ["libcuda.so", "libnvidia-"].iter().any(|start| file.starts_with(start)) {
+                return Err(format!("it loads {file}, which belongs to the machine's driver"));
+            }
+        }
+        // Memory that nothing may touch is a gap in a pack, too.
+        self.objects.retain(|region| region.protection() != 0);
+        let is_clear = |region: &Region| region.start > below.0 && region.end < below.1;
+        match !self.objects.is_empty() && self.objects.iter().all(is_clear) {
+            true => Ok(()),
+            false => Err("its libraries do not lie apart from it".into()),
+        }
+    }
+
+    /// Finds where the loader has noted which file each library is (`l_file_id`): device and inode.
+    fn find_devices(&mut self) -> Result<(), String> {
+        let mapped: BTreeSet<_> = self.objects.iter().filter_map(Region::file).collect();
+        let mut wanted = BTreeMap::new();
+        for path in &self.one.calls.opened {
+            let (Ok(about), Ok(real)) = (path.metadata(), path.canonicalize()) else {
+                return Err(format!("{} is gone", path.display()));
+            };
+            if mapped.contains(&real) {
+                wanted.insert((about.dev(), about.ino()), path.clone());
+            }
+        }
+        for region in self.objects.iter().filter(|region| region.write) {
+            let content = self.one.content(region.start, region.length())?;
+            let (words, _) = content.as_chunks::<8>();
+            for (pair, at) in words.windows(2).zip((region.start..).step_by(8)) {
+                let pair = (u64::from_le_bytes(pair[0]), u64::from_le_bytes(pair[1]));
+                if let Some(path) = wanted.get(&pair) {
+                    self.devices.entry(path.clone()).or_default().push(at);
+                }
+            }
+        }
+        match wanted.values().find(|path| !self.devices.contains_key(*path)) {
+            Some(path) => Err(format!("its loader's note of {} is not found", path.display())),
+            None => Ok(()),
+        }
+    }
+
+    /// Finds the pages of the program that are not its file's any more.
+    fn find_written(&mut self) -> Result<(), String> {
+        for region in self.own.iter().filter(|region| region.protection() != 0) {
+            let content = self.one.content(region.start, region.length())?;
+            let mut before = vec![0; content.len()];
+            if region.file().is_some() {
+                let mut at = 0;
+                while let Ok(read @ 1..) = self.program.file.read_at(&mut before[at..], region.offset + at as u64) {
+                    at += read;
+                }
+            }
+            let pages = content.chunks(PAGE as usize).zip(before.chunks(PAGE as usize));
+            for ((page, before), at) in pages.zip((region.start..).step_by(PAGE as usize)) {
+                if page == before {
+                    continue;
+                }
+                if region.execute || !self.program.is_writable(at.wrapping_sub(self.bias)) {
+                    return Err("its loader writes into its instructions (DT_TEXTREL)".into());
+                }
+                match self.written.last_mut() {
+                    Some((start, bytes)) if *start + bytes.len() as u64 == at => bytes.extend(page),
+                    _ => self.written.push((at, page.to_vec())),
+                }
+            }
+        }
+        let is_written = |at: u64| {
+            let within = |(start, bytes): &(u64, Vec<u8>)| (*start..*start + bytes.len() as u64).contains(&at);
+            self.written.iter().any(within)
+        };
+        let in_program = |at: u64| self.own.iter().any(|region| region.contains(at));
+        match self.patches.iter().any(|patch| in_program(patch.at) && !is_written(patch.at)) {
+            true => Err("a word of it is not understood".into()),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether a region is mapped to be written though the loader has protected it.
+    pub fn is_rewritten(&self, region: &Region) -> bool {
+        let patched = || self.patches.iter().any(|patch| region.contains(patch.at));
+        let noted = || self.devices.values().flatten().any(|at| region.contains(*at));
+        !region.write && !region.execute && (patched() || noted())
+    }
+
+    /// What is looked at when the pack starts.
+    pub fn files(&self) -> Vec<CheckedFile> {
+        let is_immutable = |path: &Path| {
+            let real = path.ancestors().find_map(|above| above.canonicalize().ok());
+            real.is_some_and(|real| self.immutable.iter().any(|top| real.starts_with(top)))
+        };
+        let mut mounts = BTreeMap::<u64, usize>::new();
+        let mut files: Vec<CheckedFile> = Vec::new();
+        for (path, identity) in &self.identities {
+            let devices = self.devices.get(path).cloned().unwrap_or_default();
+            if is_immutable(path) {
+                if devices.is_empty() {
+                    continue;
+                }
+                // One file of each mount tells the device of all.
+                let mount = path.metadata().map_or(0, |about| about.dev());
+                if let Some(index) = mounts.get(&mount) {
+                    files[*index].devices.extend(devices);
+                    continue;
+                }
+                mounts.insert(mount, files.len());
+            }
+            files.push(CheckedFile { path: path.clone(), identity: *identity, devices });
+        }
+        files
+    }
+}
