@@ -232,6 +232,13 @@ pub fn is_off() -> bool {
     set_personality(0xffff_ffff).is_ok_and(|persona| persona & libc::ADDR_NO_RANDOMIZE != 0)
 }
 
+/// Has what this process executes laid out at random again.
+pub fn randomise() {
+    if let Ok(persona) = set_personality(0xffff_ffff) {
+        let _ = set_personality((persona & !libc::ADDR_NO_RANDOMIZE) as libc::c_ulong);
+    }
+}
+
 /// Switches randomisation off for what this process executes. Only makes system calls.
 fn personality(layout: MemoryLayout) -> Result<(), i32> {
     const QUERY: libc::c_ulong = 0xffff_ffff;

@@ -13,8 +13,8 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-use crate::arch::loaded::{CALL, START_LENGTH, StoppedRegisters, after_start};
 use crate::arch::TRAP;
+use crate::arch::loaded::{CALL, START_LENGTH, StoppedRegisters, after_start};
 use crate::layout::{self, AtExec, LayoutError};
 use crate::lookup::Command;
 use crate::wait_for;
@@ -151,7 +151,11 @@ impl LoadedStart {
                 return Err(LoadedError::Vdso(error));
             }
         }
-        let (pair, _) = self.vector()?.into_iter().find(|(_, pair)| pair.0 == libc::AT_SYSINFO_EHDR).ok_or_else(absent)?;
+        let (pair, _) = self
+            .vector()?
+            .into_iter()
+            .find(|(_, pair)| pair.0 == libc::AT_SYSINFO_EHDR)
+            .ok_or_else(absent)?;
         self.memory.write_all_at(&self.vdso.to_le_bytes(), pair + 8)?;
         Ok(begin.set(self.pid())?)
     }
@@ -213,7 +217,8 @@ impl LoadedStart {
         while let LoaderStop::Call = next_call(self.pid())? {
             let (number, arguments) = StoppedRegisters::of(self.pid())?.call();
             let number = number as i64;
-            let path = path_argument(number).map(|index| self.text(arguments[index])).transpose()?;
+            let path =
+                path_argument(number).map(|index| self.text(arguments[index])).transpose()?;
             if !matches!(next_call(self.pid())?, LoaderStop::Call) {
                 return Err(LoadedError::Ended("a trap".into()));
             }
@@ -256,9 +261,15 @@ fn clear(why: LayoutError) -> LoadedError {
 /// Which argument of a call is a path.
 fn path_argument(number: i64) -> Option<usize> {
     match number {
-        libc::SYS_open | libc::SYS_access | libc::SYS_stat | libc::SYS_lstat
+        libc::SYS_open
+        | libc::SYS_access
+        | libc::SYS_stat
+        | libc::SYS_lstat
         | libc::SYS_readlink => Some(0),
-        libc::SYS_openat | libc::SYS_newfstatat | libc::SYS_readlinkat | libc::SYS_faccessat
+        libc::SYS_openat
+        | libc::SYS_newfstatat
+        | libc::SYS_readlinkat
+        | libc::SYS_faccessat
         | libc::SYS_statx => Some(1),
         _ => None,
     }

@@ -24,6 +24,8 @@ pub struct PackAbout {
     pub copy_identity: FileIdentity,
     /// Whether the program's layout must not be randomised in form 2.
     pub fixed_layout: bool,
+    /// The soft limit of the stack under which it was made; none: unlimited.
+    pub stack_limit: Option<u64>,
     /// Why the pack cannot be the executable (form 1).
     pub not_as_executable: Option<String>,
     /// Libraries in it.
@@ -139,7 +141,9 @@ impl OpenedPack {
         }
         if about.mode() & 0o6022 != 0 {
             let mode = about.mode() & 0o7777;
-            let reason = format!("its mode is {mode:04o}, others may write it: chmod 0755, if it is yours alone");
+            let reason = format!(
+                "its mode is {mode:04o}, others may write it: chmod 0755, if it is yours alone"
+            );
             return Err(PackError::unusable(file, reason));
         }
         Ok(())
@@ -147,6 +151,9 @@ impl OpenedPack {
 
     /// Whether the program is what it was when the pack was made.
     pub fn is_of_todays_program(&self) -> bool {
-        self.about.program.metadata().is_ok_and(|about| FileIdentity::of(&about) == self.about.identity)
+        self.about
+            .program
+            .metadata()
+            .is_ok_and(|about| FileIdentity::of(&about) == self.about.identity)
     }
 }

@@ -45,8 +45,14 @@ impl LoaderCalls {
                 }
                 (libc::SYS_close, _) => open -= i64::from(call.result == 0),
                 (
-                    libc::SYS_read | libc::SYS_pread64 | libc::SYS_lseek | libc::SYS_fstat
-                    | libc::SYS_mmap | libc::SYS_munmap | libc::SYS_mprotect | libc::SYS_uname,
+                    libc::SYS_read
+                    | libc::SYS_pread64
+                    | libc::SYS_lseek
+                    | libc::SYS_fstat
+                    | libc::SYS_mmap
+                    | libc::SYS_munmap
+                    | libc::SYS_mprotect
+                    | libc::SYS_uname,
                     _,
                 ) => {}
                 (libc::SYS_brk, _) if first == 0 => {}
@@ -54,12 +60,14 @@ impl LoaderCalls {
                 (libc::SYS_arch_prctl, _) => arch_prctl(first, call.result)?,
                 (libc::SYS_set_tid_address, _) => known.tid_address = first,
                 (libc::SYS_set_robust_list, _) if second == 24 => known.robust_list = first,
-                (libc::SYS_rseq, _) if call.result == 0 && third == 0 => {
+                (libc::SYS_rseq, _) if call.result == 0 && third == 0 && second <= 256 => {
                     known.rseq = Some([first, second, fourth]);
                 }
                 (libc::SYS_rseq, _) if call.result < 0 => {}
                 (number, _) => {
-                    return Err(format!("its loader makes a system call that is not known: {number}"));
+                    return Err(format!(
+                        "its loader makes a system call that is not known: {number}"
+                    ));
                 }
             }
         }
@@ -98,20 +106,23 @@ impl LoaderCalls {
         Ok(())
     }
 
-    /// What keeps absent files absent: directories that do not change, and, where only a few paths of
-    /// a directory were looked for, those paths.
+    /// What keeps absent files absent: the first directory on the way that is not there; else the
+    /// file's own directory, unchanged, or, where only a few files were looked for in it, those.
     pub fn absence(&self) -> (BTreeSet<PathBuf>, BTreeSet<PathBuf>) {
         const FEW: usize = 3;
-        let mut by_directory = BTreeMap::<PathBuf, Vec<&PathBuf>>::new();
-        for path in &self.absent {
-            let nearest = path.ancestors().skip(1).find(|above| above.is_dir());
-            by_directory.entry(nearest.unwrap_or(Path::new("/")).to_owned()).or_default().push(path);
-        }
+        let mut by_directory = BTreeMap::<&Path, Vec<&Path>>::new();
         let (mut unchanged, mut absent) = (BTreeSet::new(), BTreeSet::new());
+        for path in &self.absent {
+            let missing = path.ancestors().take_while(|above| !above.is_dir()).last();
+            match missing.filter(|missing| *missing != path.as_path()) {
+                Some(missing) => drop(absent.insert(missing.to_owned())),
+                None => by_directory.entry(path.parent().unwrap_or(path)).or_default().push(path),
+            }
+        }
         for (directory, paths) in by_directory {
             match paths.len() > FEW && directory != Path::new("/") {
-                true => drop(unchanged.insert(directory)),
-                false => absent.extend(paths.into_iter().cloned()),
+                true => drop(unchanged.insert(directory.to_owned())),
+                false => absent.extend(paths.into_iter().map(Path::to_owned)),
             }
         }
         (unchanged, absent)
@@ -174,10 +185,12 @@ mod tests {
         let (many, few) = (scene.path().join("many"), scene.path().join("few"));
         [&many, &few].map(|directory| std::fs::create_dir(directory).unwrap());
         let mut calls = LoaderCalls::default();
-        calls.absent.extend((0..9).map(|n| many.join(format!("below/lib{n}.so"))));
+        calls.absent.extend((0..9).map(|n| many.join(format!("lib{n}.so"))));
+        calls.absent.extend((0..9).map(|n| many.join(format!("hwcaps/v3/lib{n}.so"))));
         calls.absent.insert(few.join("libx.so"));
         let (directories, paths) = calls.absence();
-        assert_eq!(directories.into_iter().collect::<Vec<_>>(), [many]);
-        assert_eq!(paths.into_iter().collect::<Vec<_>>(), [few.join("libx.so")]);
+        assert_eq!(directories.into_iter().collect::<Vec<_>>(), [many.clone()]);
+        let paths: Vec<_> = paths.into_iter().collect();
+        assert_eq!(paths, [few.join("libx.so"), many.join("hwcaps")]);
     }
 }

@@ -68,6 +68,7 @@ impl StoppedStart {
         values.insert(PatchKind::StackGuard, stack_guard? & !0xff);
         values.insert(PatchKind::PointerGuard, pointer_guard?);
         values.insert(PatchKind::Vdso, start.vdso);
+        values.insert(PatchKind::ThreadNumber, start.pid() as u64);
         let resume = regions.iter().find(|region| region.contains(start.resume));
         let loader = resume.and_then(Region::file);
         Ok(StoppedStart { start, regions, vector, calls, stack, vdso, time, loader, values })
@@ -113,9 +114,8 @@ pub(crate) fn compare(
             let (second, _) = second.as_chunks::<8>();
             for ((first, second), at) in first.iter().zip(second).zip((at..).step_by(8)) {
                 let words = [*first, *second].map(u64::from_le_bytes);
-                let is_plain = words[0] == words[1]
-                    && !one.is_stack(words[0])
-                    && !one.is_vdso(words[0]);
+                let is_plain =
+                    words[0] == words[1] && !one.is_stack(words[0]) && !one.is_vdso(words[0]);
                 if is_plain || is_of_file(region, at, words) {
                     continue;
                 }
@@ -134,7 +134,8 @@ pub(crate) fn compare(
 /// Whether a word is what the file has there: no address, though it looks like one.
 fn is_of_file(region: &Region, at: u64, words: [u64; 2]) -> bool {
     let mut bytes = [0; 8];
-    let mut read = |path| File::open(path)?.read_exact_at(&mut bytes, region.offset + at - region.start);
+    let mut read =
+        |path| File::open(path)?.read_exact_at(&mut bytes, region.offset + at - region.start);
     words[0] == words[1]
         && region.file().is_some_and(|path| read(path).is_ok())
         && u64::from_le_bytes(bytes) == words[0]
@@ -161,26 +162,21 @@ fn is_time(starts: [&StoppedStart; 2], region: &Region, words: [u64; 2]) -> bool
 fn unknown(region: &Region, at: u64, words: [u64; 2]) -> String {
     let name = if region.name.is_empty() { "memory of the loader's own" } else { &region.name };
     let (at, [one, other]) = (at - region.start, words);
-    format!("a word of its state is not understood: byte {at:#x} of {name}, {one:#x} and {other:#x}")
+    format!(
+        "a word of its state is not understood: byte {at:#x} of {name}, {one:#x} and {other:#x}"
+    )
 }
 
 /// What a word is made of, if that is known; nothing, where it is written by other means.
-fn explain(
-    starts: [&StoppedStart; 2],
-    at: u64,
-    words: [u64; 2],
-) -> Option<Option<PatchRecord>> {
+fn explain(starts: [&StoppedStart; 2], at: u64, words: [u64; 2]) -> Option<Option<PatchRecord>> {
     let [one, other] = starts;
     let patch = |kind, add| Some(Some(PatchRecord { at, kind, add }));
     let is = |kind: &PatchKind| words == [one.values[kind], other.values[kind]];
-    // rseq(2)'s area, which the kernel writes, and the thread's number.
-    if let Some([area, ..]) = one.calls.rseq
-        && (area..area + 32).contains(&at)
+    // rseq(2)'s area, which the kernel writes.
+    if let Some([area, length, _]) = one.calls.rseq
+        && (area..area.saturating_add(length)).contains(&at)
     {
         return Some(None);
-    }
-    if at == one.calls.tid_address & !7 {
-        return is_tid(starts, words).then_some(None);
     }
     if one.is_vdso(words[0]) {
         let adds = [words[0].wrapping_sub(one.start.vdso), words[1].wrapping_sub(other.start.vdso)];
@@ -198,24 +194,19 @@ fn explain(
     if one.is_stack(words[0]) {
         return POINTERS.iter().find(|kind| is(kind)).and_then(|kind| patch(*kind, 0));
     }
-    if let Some(guard) = [PatchKind::PointerGuard, PatchKind::StackGuard].iter().find(|kind| is(kind)) {
+    if let Some(guard) =
+        [PatchKind::PointerGuard, PatchKind::StackGuard].iter().find(|kind| is(kind))
+    {
         return patch(*guard, 0);
     }
     // An int: of the word, the other half is the same.
-    let counts = [one, other].map(|start| start.values[&PatchKind::ArgumentCount]);
     let halves = words.map(|word| [word & 0xffff_ffff, word >> 32]);
-    let half = (0..2).find(|half| {
-        [halves[0][*half], halves[1][*half]] == counts && halves[0][1 - half] == halves[1][1 - half]
-    })?;
-    Some(Some(PatchRecord { at: at + 4 * half as u64, kind: PatchKind::ArgumentCount, add: 0 }))
-}
-
-/// Whether a word has the thread's number, and beside it nothing that differs.
-fn is_tid(starts: [&StoppedStart; 2], words: [u64; 2]) -> bool {
-    let shift = 8 * (starts[0].calls.tid_address & 7);
-    let rest = words.map(|word| word & !(0xffff_ffff << shift));
-    let is_number = |index: usize| {
-        (words[index] >> shift) & 0xffff_ffff == starts[index].start.pid() as u64
+    let is_half = |kind: &PatchKind, half: usize| {
+        [halves[0][half], halves[1][half]] == [one.values[kind], other.values[kind]]
+            && halves[0][1 - half] == halves[1][1 - half]
     };
-    shift.is_multiple_of(32) && rest[0] == rest[1] && is_number(0) && is_number(1)
+    let ints = [PatchKind::ArgumentCount, PatchKind::ThreadNumber];
+    let found = ints.into_iter().flat_map(|kind| [(kind, 0), (kind, 1)]);
+    let (kind, half) = found.into_iter().find(|(kind, half)| is_half(kind, *half))?;
+    Some(Some(PatchRecord { at: at + 4 * half as u64, kind, add: 0 }))
 }

@@ -9,7 +9,7 @@ use rustix::process::{Resource, getrlimit};
 
 use crate::about::digest;
 use crate::arch::{
-    AuxRecord, CopyRecord, FileKind, FileRecord, MapRecord, ProtectRecord, StubTable, aux_action,
+    AuxRecord, CopyRecord, FileKind, FileRecord, MapRecord, PatchRecord, ProtectRecord, StubTable, aux_action,
     cpuid_records, xcr0,
 };
 use crate::program::PT_INTERP;
@@ -25,7 +25,8 @@ impl PackWork<'_> {
         let refused = |reason: &str| program.refuse(reason);
         let runs = PackedRun::of(&self.objects, |region| self.is_rewritten(region));
         if !can_load(runs.len()) {
-            let reason = format!("it would take {} segments, more than the kernel loads", runs.len());
+            let reason =
+                format!("it would take {} segments, more than the kernel loads", runs.len());
             return Err(refused(&reason));
         }
         let lowest = runs.first().map_or(0, |run| run.start);
@@ -39,7 +40,8 @@ impl PackWork<'_> {
         let about = copy.as_file().metadata().map_err(PackError::at("look at", &copy_path))?;
         let copy_identity = FileIdentity::of(&about);
         let files = self.files();
-        let table = self.table(&mut head, &files, copy_identity).map_err(|reason| refused(&reason))?;
+        let table =
+            self.table(&mut head, &files, copy_identity).map_err(|reason| refused(&reason))?;
         let written = write(head, &table, &staged, &runs, self.one, (target, mode))?;
         let about = PackAbout {
             format: PackAbout::FORMAT,
@@ -48,6 +50,7 @@ impl PackWork<'_> {
             copy: copy_path.clone(),
             copy_identity,
             fixed_layout: program.is_pie,
+            stack_limit: getrlimit(Resource::Stack).current,
             not_as_executable: self.not_as_executable()?,
             libraries: self.objects.iter().filter_map(Region::file).collect::<BTreeSet<_>>().len(),
             files_checked: files.len() + 1,
@@ -72,7 +75,8 @@ impl PackWork<'_> {
     /// Who may read all that is in it may read the pack.
     fn mode(&self) -> u32 {
         let files = self.objects.iter().filter_map(Region::file);
-        let is_public = |path: PathBuf| path.metadata().is_ok_and(|about| about.mode() & 0o004 != 0);
+        let is_public =
+            |path: PathBuf| path.metadata().is_ok_and(|about| about.mode() & 0o004 != 0);
         let is_open = self.program.about.mode() & 0o005 == 0o005;
         if is_open && files.into_iter().all(is_public) { 0o755 } else { 0o700 }
     }
@@ -96,15 +100,23 @@ impl PackWork<'_> {
         let own = FileIdentity::of(&program.about);
         let own = file_record(head, path, FileKind::Same, Some(own), &[]);
         let copy = file_record(head, executable, FileKind::Copy, Some(copy), &[]);
-        let records: Vec<_> = files.iter().map(|file| {
-            let path = head.text(file.path.as_os_str().as_bytes());
-            let kind = if file.identity.is_some() { FileKind::Same } else { FileKind::Absent };
-            file_record(head, path, kind, file.identity, &file.devices)
-        }).collect();
+        let records: Vec<_> = files
+            .iter()
+            .map(|file| {
+                let path = head.text(file.path.as_os_str().as_bytes());
+                let kind = if file.identity.is_some() { FileKind::Same } else { FileKind::Absent };
+                file_record(head, path, kind, file.identity, &file.devices)
+            })
+            .collect();
+        let tid = |patch: &PatchRecord| patch.at == one.calls.tid_address;
+        if !self.patches.iter().any(tid) {
+            return Err("its thread's number is not found".into());
+        }
         let cpuid = cpuid_records().ok_or("this machine's processor saves no extended state")?;
         let name = program.real.file_name().unwrap_or_default().as_bytes();
         let [rseq, rseq_length, rseq_signature] = one.calls.rseq.unwrap_or_default();
-        let (lowest, highest) = self.objects.first().zip(self.objects.last()).ok_or("it loads nothing")?;
+        let (lowest, highest) =
+            self.objects.first().zip(self.objects.last()).ok_or("it loads nothing")?;
         Ok(StubTable {
             magic: StubTable::MAGIC,
             resume: one.start.resume,
@@ -120,6 +132,7 @@ impl PackWork<'_> {
             fixed_layout: u64::from(program.is_pie),
             kernel: head.put(&kernel()?),
             vdso: head.put(&self.vdso()?),
+            vdso_below: u64::from(one.start.vdso < lowest.start),
             xcr0: xcr0(),
             cpuid: head.list(&cpuid),
             auxv: head.list(&auxv),
@@ -209,7 +222,8 @@ impl PackWork<'_> {
             let Some(path) = region.file().filter(|path| !skipped(path)) else { continue };
             let content = self.one.content(region.start, region.length());
             let content = content.map_err(|reason| self.program.refuse(&reason))?;
-            let has = |text: &str| content.windows(text.len()).any(|bytes| bytes == text.as_bytes());
+            let has =
+                |text: &str| content.windows(text.len()).any(|bytes| bytes == text.as_bytes());
             if EXECUTABLE.iter().any(|text| has(text)) {
                 return Ok(Some(format!("{} may ask which file is run", path.display())));
             }

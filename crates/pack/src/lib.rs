@@ -24,10 +24,10 @@ mod calls;
 #[cfg(target_arch = "x86_64")]
 mod compare;
 mod copy;
-mod error;
-mod file_check;
 #[cfg(not(target_arch = "x86_64"))]
 mod elsewhere;
+mod error;
+mod file_check;
 #[cfg(target_arch = "x86_64")]
 mod finish;
 #[cfg(target_arch = "x86_64")]

@@ -9,7 +9,7 @@ use crate::about::is_pack;
 use crate::arch::clock;
 use crate::compare::StoppedStart;
 use crate::program::Program;
-use crate::work::{Identities, PackWork, VDSO, identities};
+use crate::work::{Identities, PackWork, identities, vdso_places};
 use crate::{MadePack, PackError, PackOptions, copy};
 
 /// Packs a program: its file is started twice, up to where its loader has done its work.
@@ -82,13 +82,13 @@ fn start(program: &Program, which: usize) -> Result<StoppedStart, PackError> {
     let words: [&[&str]; 2] = [&["one"], &["another", "with", "more words than the first one has"]];
     let argv = [program.path.clone().into_os_string()].into_iter();
     let argv = argv.chain(words[which].iter().map(Into::into)).collect();
-    let variables = (0..3 + 8 * which).map(|n| {
-        (OsString::from(format!("BECALM_{n}")), "x".repeat(17 + 61 * which).into())
-    });
+    let variables = (0..3 + 8 * which)
+        .map(|n| (OsString::from(format!("BECALM_{n}")), "x".repeat(17 + 61 * which).into()));
     with_environment(&variables.collect::<Vec<_>>());
     let refused = |reason: String| program.refuse(&reason);
     let began = clock();
-    let loaded = loaded_start(&Command { argv }, VDSO[which]).map_err(|why| refused(why.to_string()))?;
+    let loaded = loaded_start(&Command { argv }, vdso_places()[which])
+        .map_err(|why| refused(why.to_string()))?;
     StoppedStart::of(loaded, began..clock()).map_err(refused)
 }
 

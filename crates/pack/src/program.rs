@@ -86,7 +86,11 @@ impl Program {
         };
         let cut = || refused("its ELF headers are cut");
         let bytes = read(headers, usize::from(count) * 56).ok_or_else(cut)?;
-        let segments: Vec<_> = bytes.chunks_exact(56).zip(0..).map(|(bytes, index)| segment(bytes, headers + 56 * index)).collect();
+        let segments: Vec<_> = bytes
+            .chunks_exact(56)
+            .zip(0..)
+            .map(|(bytes, index)| segment(bytes, headers + 56 * index))
+            .collect();
         let of_kind = |kind: u32| segments.iter().find(|segment| segment.kind == kind);
         let Some(interpreter) = of_kind(PT_INTERP) else {
             return Err(refused("it is linked statically: there is no loader to spare"));

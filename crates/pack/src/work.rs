@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use rustix::process::{Resource, getrlimit};
+
 use crate::arch::PatchRecord;
 use crate::compare::{StoppedStart, compare};
 use crate::program::Program;
@@ -11,9 +13,18 @@ use crate::regions::Region;
 use crate::write::PAGE;
 use crate::{FileIdentity, PackOptions};
 
-/// Where the kernel's vdso lies in the two starts: above all that is packed, as in every other start; and
-/// at addresses that nothing else has in it.
-pub(crate) const VDSO: [u64; 2] = [0x6c5a_9b3d_7000, 0x6d93_c5e1_b000];
+/// Above all that is packed.
+const HIGH: u64 = 0x6b00_0000_0000;
+
+/// Where the kernel's vdso lies in the two starts: above all that is packed, as in every other start; but
+/// below, where the stack is unlimited, for which the kernel keeps five sixths of all addresses
+/// (`mmap_base` of arch/x86/mm/mmap.c). They are addresses that nothing else has in it.
+pub(crate) fn vdso_places() -> [u64; 2] {
+    match getrlimit(Resource::Stack).current {
+        Some(_) => [0x6c5a_9b3d_7000, 0x6d93_c5e1_b000],
+        None => [0x145a_9b3d_7000, 0x1593_c5e1_b000],
+    }
+}
 
 /// The files that a start depends on: what is known of each, or that it is not there.
 pub(crate) type Identities = BTreeMap<PathBuf, Option<FileIdentity>>;
@@ -72,7 +83,8 @@ impl<'a> PackWork<'a> {
         }
         let bias = one.start.entry.wrapping_sub(program.entry);
         let (start, end) = program.range(bias);
-        let (own, objects) = regions.into_iter().partition(|region| region.start < end && region.end > start);
+        let (own, objects) =
+            regions.into_iter().partition(|region| region.start < end && region.end > start);
         let immutable = options.immutable.iter().map(|directory| {
             let real = directory.canonicalize();
             real.map_err(|error| format!("--immutable {}: {error}", directory.display()))
@@ -92,7 +104,8 @@ impl<'a> PackWork<'a> {
         };
         work.check_regions(start, end)?;
         let mut times = 0;
-        for region in work.own.iter().chain(&work.objects).filter(|region| region.protection() != 0) {
+        for region in work.own.iter().chain(&work.objects).filter(|region| region.protection() != 0)
+        {
             compare(one, other, region, (&mut work.patches, &mut times))?;
         }
         work.find_devices()?;
@@ -105,7 +118,7 @@ impl<'a> PackWork<'a> {
         if self.own.is_empty() || self.own.iter().any(|region| in_program(&region)) {
             return Err("it does not lie where its headers say".into());
         }
-        let below = (end + (1 << 32), VDSO[0] - (1 << 40));
+        let between = (end + (1 << 32), HIGH);
         for region in self.own.iter().chain(&self.objects) {
             let name = &region.name;
             if region.shared {
@@ -124,7 +137,7 @@ impl<'a> PackWork<'a> {
         }
         // Memory that nothing may touch is a gap in a pack, too.
         self.objects.retain(|region| region.protection() != 0);
-        let is_clear = |region: &Region| region.start > below.0 && region.end < below.1;
+        let is_clear = |region: &Region| region.start > between.0 && region.end < between.1;
         match !self.objects.is_empty() && self.objects.iter().all(is_clear) {
             true => Ok(()),
             false => Err("its libraries do not lie apart from it".into()),
@@ -166,7 +179,9 @@ impl<'a> PackWork<'a> {
             let mut before = vec![0; content.len()];
             if region.file().is_some() {
                 let mut at = 0;
-                while let Ok(read @ 1..) = self.program.file.read_at(&mut before[at..], region.offset + at as u64) {
+                while let Ok(read @ 1..) =
+                    self.program.file.read_at(&mut before[at..], region.offset + at as u64)
+                {
                     at += read;
                 }
             }
@@ -185,7 +200,9 @@ impl<'a> PackWork<'a> {
             }
         }
         let is_written = |at: u64| {
-            let within = |(start, bytes): &(u64, Vec<u8>)| (*start..*start + bytes.len() as u64).contains(&at);
+            let within = |(start, bytes): &(u64, Vec<u8>)| {
+                (*start..*start + bytes.len() as u64).contains(&at)
+            };
             self.written.iter().any(within)
         };
         let in_program = |at: u64| self.own.iter().any(|region| region.contains(at));

@@ -95,7 +95,9 @@ impl PackedRun {
                 | flag(region.write || is_written(region), WRITE)
                 | flag(region.execute, EXECUTE);
             match runs.last_mut() {
-                Some(last) if last.end == region.start && last.flags == flags => last.end = region.end,
+                Some(last) if last.end == region.start && last.flags == flags => {
+                    last.end = region.end
+                }
                 _ => runs.push(PackedRun { start: region.start, end: region.end, flags }),
             }
         }
@@ -158,7 +160,13 @@ pub(crate) fn write(
     let code_offset = (head.bytes.len() as u64).next_multiple_of(PAGE);
     let staged_offset = (code_offset + code.len() as u64).next_multiple_of(PAGE);
     let mut offset = staged_offset + (staged.len() as u64).next_multiple_of(PAGE);
-    let place = |flags, offset, address, length| SegmentPlace { kind: PT_LOAD, flags, offset, address, length };
+    let place = |flags, offset, address, length| SegmentPlace {
+        kind: PT_LOAD,
+        flags,
+        offset,
+        address,
+        length,
+    };
     let mut places = vec![
         place(READ, 0, head.base, head.bytes.len() as u64),
         place(READ | EXECUTE, code_offset, head.base + CODE, code.len() as u64),
@@ -170,7 +178,13 @@ pub(crate) fn write(
         places.push(place(run.flags, offset, run.start, run.end - run.start));
         offset += run.end - run.start;
     }
-    places.push(SegmentPlace { kind: PT_GNU_STACK, flags: READ | WRITE, offset: 0, address: 0, length: 0 });
+    places.push(SegmentPlace {
+        kind: PT_GNU_STACK,
+        flags: READ | WRITE,
+        offset: 0,
+        address: 0,
+        length: 0,
+    });
     let entry = head.base + CODE + 8;
     head.bytes[..64].copy_from_slice(&elf_header(entry, places.len() as u16));
     for (place, at) in places.iter().zip((64..).step_by(HEADER)) {
@@ -202,7 +216,8 @@ fn write_run(out: &File, offset: u64, run: &PackedRun, one: &StoppedStart) -> io
         let length = AT_ONCE.min(run.end - at);
         let bytes = one.content(at, length).map_err(io::Error::other)?;
         let is_zero = |page: &[u8]| page.iter().all(|byte| *byte == 0);
-        let pages = bytes.chunks(PAGE as usize).zip((offset + at - run.start..).step_by(PAGE as usize));
+        let pages =
+            bytes.chunks(PAGE as usize).zip((offset + at - run.start..).step_by(PAGE as usize));
         for (page, offset) in pages.filter(|(page, _)| !is_zero(page)) {
             out.write_all_at(page, offset)?;
         }
@@ -249,7 +264,10 @@ mod tests {
         ];
         let runs = PackedRun::of(&regions, |region| region.start == 0x3000);
         let shown: Vec<_> = runs.iter().map(|run| (run.start, run.end, run.flags)).collect();
-        assert_eq!(shown, [(0x1000, 0x2000, 4), (0x2000, 0x3000, 5), (0x3000, 0x5000, 6), (0x6000, 0x7000, 6)]);
+        assert_eq!(
+            shown,
+            [(0x1000, 0x2000, 4), (0x2000, 0x3000, 5), (0x3000, 0x5000, 6), (0x6000, 0x7000, 6)]
+        );
         assert!(can_load(1166) && !can_load(1167));
     }
 

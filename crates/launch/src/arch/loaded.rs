@@ -67,7 +67,16 @@ impl StoppedRegisters {
         // In no call that could be begun again.
         let orig_rax = u64::MAX;
         StoppedRegisters(libc::user_regs_struct {
-            rip: at, rax: number, orig_rax, rdi, rsi, rdx, r10, r8, r9, ..self.0
+            rip: at,
+            rax: number,
+            orig_rax,
+            rdi,
+            rsi,
+            rdx,
+            r10,
+            r8,
+            r9,
+            ..self.0
         })
     }
 

@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
+use job::LaunchedRank;
 use launch::layout::{self, MemoryLayout};
 use pack::{OpenedPack, PackError};
 use recording::shown_name;
 use rustix::fs::StatVfsMountFlags;
 use sandbox::mounts::{PathHandle, bind_alone};
-use sandbox::namespace::own_mounts;
+use sandbox::namespace::{own_mounts, own_mounts_alone};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -63,12 +64,15 @@ pub struct PackedLaunch {
 ///
 /// # Errors
 /// Where the pack is none, or of another program.
-pub fn enter(args: &RunPackArgs, command: &launch::Command) -> Result<Option<PackedLaunch>, Failure> {
+pub fn enter(
+    args: &RunPackArgs,
+    command: &launch::Command,
+) -> Result<Option<PackedLaunch>, Failure> {
     let Some(file) = &args.pack else { return Ok(None) };
     let started = match OpenedPack::open(file) {
         Ok(pack) => {
             is_of(&pack, file, command)?;
-            begin(&pack, args.pack_as, command)?
+            begin(&pack, args.pack_as, command)
         }
         Err(PackError::Unusable { reason, .. }) => Err(reason),
         Err(error) => return Err(Failure::of_command(error)),
@@ -77,7 +81,9 @@ pub fn enter(args: &RunPackArgs, command: &launch::Command) -> Result<Option<Pac
     let (form, reason) = match started {
         Ok((form, reason)) => (Some(form), reason),
         Err(reason) => {
-            term::warn(&format!("{shown}: {reason}; the program starts as always"));
+            if super::aslr::is_first() {
+                term::warn(&format!("{shown}: {reason}; the program starts as always"));
+            }
             (None, Some(reason))
         }
     };
@@ -87,7 +93,8 @@ pub fn enter(args: &RunPackArgs, command: &launch::Command) -> Result<Option<Pac
 
 /// Refuses another program than the pack's.
 fn is_of(pack: &OpenedPack, file: &Path, command: &launch::Command) -> Result<(), Failure> {
-    let named = command.file().map_err(|why| Failure { status: why.exit_status(), error: why.into() })?;
+    let named =
+        command.file().map_err(|why| Failure { status: why.exit_status(), error: why.into() })?;
     let is_same = named.canonicalize().ok() == pack.about.program.canonicalize().ok();
     if is_same {
         return Ok(());
@@ -100,49 +107,72 @@ fn is_of(pack: &OpenedPack, file: &Path, command: &launch::Command) -> Result<()
 /// The form that was prepared, and why no other; or why the program starts as always.
 type BegunPack = Result<(PackForm, Option<String>), String>;
 
-fn begin(
-    pack: &OpenedPack,
-    asked: Option<PackForm>,
-    command: &launch::Command,
-) -> Result<BegunPack, Failure> {
-    if !pack.is_of_todays_program() {
-        return Ok(Err("the program has changed since it was packed".into()));
-    }
-    for file in [&pack.path, &pack.copy] {
-        let flags = rustix::fs::statvfs(file).map(|about| about.f_flag);
-        if !flags.is_ok_and(|flags| !flags.contains(StatVfsMountFlags::NOEXEC)) {
-            let file = shown_name(file.as_os_str());
-            return Ok(Err(format!("{file} is on a filesystem mounted noexec")));
-        }
-    }
+fn begin(pack: &OpenedPack, asked: Option<PackForm>, command: &launch::Command) -> BegunPack {
+    surely_refused(pack).map_or(Ok(()), Err)?;
     let mut refused = None;
     if asked != Some(PackForm::Executable) {
-        if pack.about.fixed_layout && layout::is_off() {
-            return Ok(Err("address randomisation is off already (setarch -R)".into()));
-        }
-        match own_mounts() {
-            Ok(_) => return as_interpreter(pack, command).map(|()| Ok((PackForm::Interpreter, None))),
-            Err(why) if asked.is_some() => return Ok(Err(why.to_string())),
-            Err(why) => refused = Some(why.to_string()),
+        match as_interpreter(pack, command) {
+            Ok(()) => return Ok((PackForm::Interpreter, None)),
+            Err(why) if asked.is_some() => return Err(why),
+            Err(why) => refused = Some(why),
         }
     }
     match &pack.about.not_as_executable {
         Some(why) => {
             let first = refused.map(|why| format!("{why}; ")).unwrap_or_default();
-            Ok(Err(format!("{first}the pack cannot be the executable: {why}")))
+            Err(format!("{first}the pack cannot be the executable: {why}"))
         }
-        None => Ok(Ok((PackForm::Executable, refused))),
+        None => Ok((PackForm::Executable, refused)),
     }
 }
 
-/// Mounts the program's copy over the program, for this process and what it starts.
-fn as_interpreter(pack: &OpenedPack, command: &launch::Command) -> Result<(), Failure> {
-    let copy = PathHandle::at(&pack.copy).map_err(Failure::of_command)?;
-    let program = pack.about.program.canonicalize().map_err(Failure::of_command)?;
-    bind_alone(&copy, &program).map_err(Failure::of_command)?;
+/// What the pack's own code would find, too, as far as it takes no metadata operation: said here,
+/// since that code says nothing.
+fn surely_refused(pack: &OpenedPack) -> Option<String> {
+    if !pack.is_of_todays_program() {
+        return Some("the program has changed since it was packed".into());
+    }
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Stack).current;
+    if limit != pack.about.stack_limit {
+        return Some(
+            "the limit of the stack (ulimit -s) is not that under which it was packed".into(),
+        );
+    }
+    let obeyed = |name: &str| {
+        name.starts_with("LD_") || name.starts_with("MALLOC_") || name == "GLIBC_TUNABLES"
+    };
+    let names = std::env::vars_os().map(|(name, _)| shown_name(&name));
+    if let Some(name) = names.into_iter().find(|name| obeyed(name)) {
+        return Some(format!("{name} is set, which changes how a program starts"));
+    }
+    let noexec = [&pack.path, &pack.copy].into_iter().find(|file| {
+        let flags = rustix::fs::statvfs(*file).map(|about| about.f_flag);
+        !flags.is_ok_and(|flags| !flags.contains(StatVfsMountFlags::NOEXEC))
+    });
+    noexec.map(|file| format!("{} is on a filesystem mounted noexec", shown_name(file.as_os_str())))
+}
+
+/// Mounts the program's copy over the program, for this process and what it starts; else, why not.
+fn as_interpreter(pack: &OpenedPack, command: &launch::Command) -> Result<(), String> {
+    if pack.about.fixed_layout && layout::is_off() {
+        return Err("address randomisation is off already (setarch -R)".into());
+    }
+    // Ranks read each other's memory, as they cannot from user namespaces of their own.
+    let own = match LaunchedRank::this_process() {
+        Some(_) => own_mounts_alone(),
+        None => own_mounts().map(drop),
+    };
+    own.map_err(|why| why.to_string())?;
+    let copy = PathHandle::at(&pack.copy);
+    let program = pack.about.program.canonicalize();
+    let (copy, program) =
+        copy.and_then(|copy| Ok((copy, program?))).map_err(|why| why.to_string())?;
     if pack.about.fixed_layout {
         let entered = layout::enter(MemoryLayout::Off, command, &mut Vec::new());
-        entered.map_err(Failure::of_command)?;
+        entered.map_err(|why| why.to_string())?;
     }
-    Ok(())
+    bind_alone(&copy, &program).map_err(|why| {
+        layout::randomise();
+        why.to_string()
+    })
 }

@@ -1,8 +1,8 @@
 //! What glibc's loader learns of an x86-64 machine (sysdeps/x86/cpu-features.c, dl-cacheinfo.h), and
 //! keeps.
 
-use std::arch::x86_64::__cpuid_count;
 use std::arch::asm;
+use std::arch::x86_64::__cpuid_count;
 
 use super::table::{PatchKind, TableRecord};
 
@@ -24,9 +24,21 @@ impl TableRecord for CpuidRecord {
 
 /// The leaves that the loader reads, and how many subleaves of each.
 const LEAVES: &[(u32, u32)] = &[
-    (0, 1), (1, 1), (2, 1), (4, 4), (7, 2), (0xd, 8), (0x14, 1), (0x19, 1),
-    (0x8000_0000, 1), (0x8000_0001, 1), (0x8000_0005, 1), (0x8000_0006, 1), (0x8000_0007, 1),
-    (0x8000_0008, 1), (0x8000_001d, 4),
+    (0, 1),
+    (1, 1),
+    (2, 1),
+    (4, 4),
+    (7, 2),
+    (0xd, 8),
+    (0x14, 1),
+    (0x19, 1),
+    (0x8000_0000, 1),
+    (0x8000_0001, 1),
+    (0x8000_0005, 1),
+    (0x8000_0006, 1),
+    (0x8000_0007, 1),
+    (0x8000_0008, 1),
+    (0x8000_001d, 4),
 ];
 
 /// What cpuid says on this machine. None where it has no xgetbv: such a machine is not known.

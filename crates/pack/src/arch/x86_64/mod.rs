@@ -13,7 +13,9 @@ pub(crate) const MACHINE: u16 = 62;
 
 // The two lists of offsets are the only thing that the code knows of the table.
 global_asm!(
-    include_str!("stub.s"),
+    include_str!("stub/check.s"),
+    include_str!("stub/go_on.s"),
+    include_str!("stub/fall_back.s"),
     resume = const offset_of!(StubTable, resume),
     entry = const offset_of!(StubTable, entry),
     base = const offset_of!(StubTable, base),
@@ -27,6 +29,7 @@ global_asm!(
     fixed_layout = const offset_of!(StubTable, fixed_layout),
     kernel = const offset_of!(StubTable, kernel),
     vdso = const offset_of!(StubTable, vdso),
+    vdso_below = const offset_of!(StubTable, vdso_below),
     xcr0 = const offset_of!(StubTable, xcr0),
     cpuid = const offset_of!(StubTable, cpuid),
     cpuid_count = const offset_of!(StubTable, cpuid) + 8,

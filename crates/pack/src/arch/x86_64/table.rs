@@ -33,6 +33,8 @@ pub(crate) struct StubTable {
     pub kernel: u64,
     /// The first page of the vdso.
     pub vdso: u64,
+    /// Whether the vdso lies below what the loader had mapped: it keeps that sorted by address.
+    pub vdso_below: u64,
     /// What xgetbv says: the state that the kernel saves.
     pub xcr0: u64,
     pub cpuid: TableList,
@@ -129,6 +131,8 @@ pub(crate) enum PatchKind {
     StackGuard = 10,
     /// An int.
     ArgumentCount = 11,
+    /// An int.
+    ThreadNumber = 14,
 }
 
 /// A word that differs from start to start.

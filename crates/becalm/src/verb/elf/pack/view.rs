@@ -56,7 +56,8 @@ impl ElfPack {
         let headline = format!("Packed: the start of {} with {libraries}", self.program);
         let mut text = style::headline(&headline, columns);
         text.push('\n');
-        let checked = counted(self.files_checked as u64, "file or directory", "files and directories");
+        let checked =
+            counted(self.files_checked as u64, "file or directory", "files and directories");
         let mut lines = vec![
             format!("{}: {} in {} segments.", self.file, bytes(self.bytes), self.segments),
             format!(
