@@ -106,23 +106,22 @@ impl LoaderCalls {
         Ok(())
     }
 
-    /// What keeps absent files absent: the first directory on the way that is not there; else the
-    /// file's own directory, unchanged, or, where only a few files were looked for in it, those.
+    /// What keeps absent files absent: of each the first directory on the way that is not there, or the
+    /// file; where that are several in one directory, that directory, unchanged.
     pub fn absence(&self) -> (BTreeSet<PathBuf>, BTreeSet<PathBuf>) {
         const FEW: usize = 3;
-        let mut by_directory = BTreeMap::<&Path, Vec<&Path>>::new();
-        let (mut unchanged, mut absent) = (BTreeSet::new(), BTreeSet::new());
+        let mut by_directory = BTreeMap::<&Path, BTreeSet<PathBuf>>::new();
         for path in &self.absent {
-            let missing = path.ancestors().take_while(|above| !above.is_dir()).last();
-            match missing.filter(|missing| *missing != path.as_path()) {
-                Some(missing) => drop(absent.insert(missing.to_owned())),
-                None => by_directory.entry(path.parent().unwrap_or(path)).or_default().push(path),
-            }
+            let missing =
+                path.ancestors().take_while(|above| !above.is_dir()).last().unwrap_or(path);
+            let directory = missing.parent().unwrap_or(missing);
+            by_directory.entry(directory).or_default().insert(missing.to_owned());
         }
+        let (mut unchanged, mut absent) = (BTreeSet::new(), BTreeSet::new());
         for (directory, paths) in by_directory {
             match paths.len() > FEW && directory != Path::new("/") {
                 true => drop(unchanged.insert(directory.to_owned())),
-                false => absent.extend(paths.into_iter().map(Path::to_owned)),
+                false => absent.extend(paths),
             }
         }
         (unchanged, absent)
@@ -186,11 +185,11 @@ mod tests {
         [&many, &few].map(|directory| std::fs::create_dir(directory).unwrap());
         let mut calls = LoaderCalls::default();
         calls.absent.extend((0..9).map(|n| many.join(format!("lib{n}.so"))));
-        calls.absent.extend((0..9).map(|n| many.join(format!("hwcaps/v3/lib{n}.so"))));
+        calls.absent.extend((0..9).map(|n| few.join(format!("hwcaps/v3/lib{n}.so"))));
         calls.absent.insert(few.join("libx.so"));
         let (directories, paths) = calls.absence();
-        assert_eq!(directories.into_iter().collect::<Vec<_>>(), [many.clone()]);
+        assert_eq!(directories.into_iter().collect::<Vec<_>>(), [many]);
         let paths: Vec<_> = paths.into_iter().collect();
-        assert_eq!(paths, [few.join("libx.so"), many.join("hwcaps")]);
+        assert_eq!(paths, [few.join("hwcaps"), few.join("libx.so")]);
     }
 }

@@ -9,8 +9,8 @@ use rustix::process::{Resource, getrlimit};
 
 use crate::about::digest;
 use crate::arch::{
-    AuxRecord, CopyRecord, FileKind, FileRecord, MapRecord, PatchRecord, ProtectRecord, StubTable, aux_action,
-    cpuid_records, xcr0,
+    AuxRecord, CopyRecord, FileKind, FileRecord, MapRecord, PatchRecord, ProtectRecord, StubTable,
+    aux_action, cpuid_records, xcr0,
 };
 use crate::program::PT_INTERP;
 use crate::regions::Region;

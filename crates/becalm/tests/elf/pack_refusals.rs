@@ -35,7 +35,7 @@ fn library(scene: &Scene, says: &str) {
 }
 
 fn library_in(scene: &Scene, directory: &str, says: &str) {
-    scene.subdirectory(directory);
+    fs::create_dir_all(scene.at(directory)).unwrap();
     let text = format!("const char *says(void) {{ return \"{says}\"; }}");
     let source = scene.file("says.c", text, 0o644);
     compile(
@@ -141,7 +141,8 @@ fn a_changed_library_starts_the_program_with_the_new_one() {
     let time = fs::FileTimes::new().set_modified(about.modified().unwrap());
     fs::File::options().write(true).open(&new).unwrap().set_times(time).unwrap();
     fs::rename(new, &lib).unwrap();
-    assert_falls_back(&packed, &[], &lib);
+    // Its directory is looked at first.
+    assert_falls_back(&packed, &[], &packed.scene.at("lib"));
     assert_eq!(run(&mut packed.alone(&["x"])).out(), "other 2\n");
 }
 
@@ -211,7 +212,7 @@ fn another_kernel_starts_the_program() {
         return;
     }
     let packed = small(Scene::new(), &[]);
-    assert_falls_back(&packed, &["setarch", "--uname-2.6"], "the kernel is another one");
+    assert_falls_back(&packed, &["setarch", "-R", "--uname-2.6"], "the kernel is another one");
 }
 
 /// A pack made on a machine that differs in one thing: what it has noted of it is changed.
