@@ -182,7 +182,9 @@ mod tests {
     fn many_absent_files_of_a_directory_are_that_directory() {
         let scene = tempfile::tempdir().unwrap();
         let (many, few) = (scene.path().join("many"), scene.path().join("few"));
-        [&many, &few].map(|directory| std::fs::create_dir(directory).unwrap());
+        for directory in [&many, &few] {
+            std::fs::create_dir(directory).unwrap();
+        }
         let mut calls = LoaderCalls::default();
         calls.absent.extend((0..9).map(|n| many.join(format!("lib{n}.so"))));
         calls.absent.extend((0..9).map(|n| few.join(format!("hwcaps/v3/lib{n}.so"))));
