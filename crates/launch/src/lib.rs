@@ -70,7 +70,7 @@ pub use inherited::was_closed;
 pub use job_stop::{is_terminal_stop, stop_by};
 pub use line::{CommandLine, LineError};
 #[cfg(target_arch = "x86_64")]
-pub use loaded::{LoadedError, LoadedStart, LoaderCall, loaded_start};
+pub use loaded::{LoadedError, LoadedStart, LoaderSystemCall, loaded_start};
 pub use lookup::{CannotStart, Command};
 pub use orphan::orphan;
 pub use python_hook::{HookError, PythonHook};

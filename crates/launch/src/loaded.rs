@@ -21,7 +21,7 @@ use crate::wait_for;
 
 /// A system call that the loader made.
 #[derive(Clone, Debug)]
-pub struct LoaderCall {
+pub struct LoaderSystemCall {
     /// Its number, of this machine.
     pub number: i64,
     /// Its arguments.
@@ -37,7 +37,7 @@ pub struct LoadedStart {
     at: AtExec,
     memory: File,
     /// What the loader called, in order.
-    pub calls: Vec<LoaderCall>,
+    pub calls: Vec<LoaderSystemCall>,
     /// Where it would go on.
     pub resume: u64,
     /// The program's first instruction.
@@ -224,7 +224,7 @@ impl LoadedStart {
             }
             let result = StoppedRegisters::of(self.pid())?.result() as i64;
             let path = path.map(PathBuf::from);
-            self.calls.push(LoaderCall { number, arguments, result, path });
+            self.calls.push(LoaderSystemCall { number, arguments, result, path });
         }
         let stopped = StoppedRegisters::of(self.pid())?;
         if stopped.instruction() != self.resume + TRAP.len() as u64 || stopped.stack() != self.stack

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::{FileIdentity, PackError};
+use crate::{ContentIdentity, PackError};
 
 /// What a pack says of itself.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -17,11 +17,11 @@ pub struct PackAbout {
     /// The program, as it was named: absolute.
     pub program: PathBuf,
     /// Its file.
-    pub identity: FileIdentity,
+    pub identity: ContentIdentity,
     /// The program's copy that names this pack as its interpreter: where, and what it is.
     pub copy: PathBuf,
     /// The copy's file.
-    pub copy_identity: FileIdentity,
+    pub copy_identity: ContentIdentity,
     /// Whether the program's layout must not be randomised in form 2.
     pub fixed_layout: bool,
     /// The soft limit of the stack under which it was made; none: unlimited.
@@ -125,7 +125,7 @@ impl OpenedPack {
         pack.is_ours(path, &metadata)?;
         let copy = pack.copy.metadata().map_err(PackError::at("look at", &pack.copy))?;
         pack.is_ours(&pack.copy, &copy)?;
-        if !FileIdentity::of(&copy).is_content_of(&pack.about.copy_identity) {
+        if !ContentIdentity::of(&copy).is_content_of(&pack.about.copy_identity) {
             return Err(PackError::unusable(&pack.copy, "has changed: make the pack again"));
         }
         Ok(pack)
@@ -154,6 +154,6 @@ impl OpenedPack {
         self.about
             .program
             .metadata()
-            .is_ok_and(|about| FileIdentity::of(&about) == self.about.identity)
+            .is_ok_and(|about| ContentIdentity::of(&about) == self.about.identity)
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use launch::LoaderCall;
+use launch::LoaderSystemCall;
 
 /// What of the loader's calls counts later.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,7 +27,7 @@ const PRELOAD: &str = "/etc/ld.so.preload";
 
 impl LoaderCalls {
     /// Reads the calls of a start; else, why it is not packed.
-    pub fn of(calls: &[LoaderCall]) -> Result<LoaderCalls, String> {
+    pub fn of(calls: &[LoaderSystemCall]) -> Result<LoaderCalls, String> {
         let mut known = LoaderCalls::default();
         let mut open = 0i64;
         for call in calls {
@@ -77,7 +77,7 @@ impl LoaderCalls {
         }
     }
 
-    fn path(&mut self, call: &LoaderCall) -> Result<(), String> {
+    fn path(&mut self, call: &LoaderSystemCall) -> Result<(), String> {
         let Some(path) = call.path.clone() else { return Ok(()) };
         let shown = path.display();
         if !path.is_absolute() {
@@ -142,18 +142,18 @@ fn arch_prctl(code: u64, result: i64) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    fn call(number: i64, arguments: [u64; 6], result: i64, path: Option<&str>) -> LoaderCall {
-        LoaderCall { number, arguments, result, path: path.map(PathBuf::from) }
+    fn call(number: i64, arguments: [u64; 6], result: i64, path: Option<&str>) -> LoaderSystemCall {
+        LoaderSystemCall { number, arguments, result, path: path.map(PathBuf::from) }
     }
 
-    fn least() -> Vec<LoaderCall> {
+    fn least() -> Vec<LoaderSystemCall> {
         vec![
             call(libc::SYS_set_tid_address, [0x10, 0, 0, 0, 0, 0], 7, None),
             call(libc::SYS_set_robust_list, [0x20, 24, 0, 0, 0, 0], 0, None),
         ]
     }
 
-    fn refusal(more: LoaderCall) -> String {
+    fn refusal(more: LoaderSystemCall) -> String {
         LoaderCalls::of(&least().into_iter().chain([more]).collect::<Vec<_>>()).unwrap_err()
     }
 

@@ -26,7 +26,7 @@ pub(crate) struct StoppedStart {
     /// What the processor's clock said during it.
     time: Range<u64>,
     /// The loader's file.
-    loader: Option<PathBuf>,
+    pub loader: Option<PathBuf>,
     /// What words may be made of.
     values: BTreeMap<PatchKind, u64>,
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// What a file is known by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileIdentity {
+pub struct ContentIdentity {
     /// Inode.
     pub inode: u64,
     /// Length in bytes.
@@ -19,10 +19,10 @@ pub struct FileIdentity {
     pub changed: (i64, i64),
 }
 
-impl FileIdentity {
+impl ContentIdentity {
     /// That of a file.
-    pub fn of(about: &Metadata) -> FileIdentity {
-        FileIdentity {
+    pub fn of(about: &Metadata) -> ContentIdentity {
+        ContentIdentity {
             inode: about.ino(),
             size: about.len(),
             modified: (about.mtime(), about.mtime_nsec()),
@@ -31,7 +31,7 @@ impl FileIdentity {
     }
 
     /// Whether it is the same but for a change of its name or mode since.
-    pub fn is_content_of(&self, other: &FileIdentity) -> bool {
-        FileIdentity { changed: other.changed, ..*self } == *other
+    pub fn is_content_of(&self, other: &ContentIdentity) -> bool {
+        ContentIdentity { changed: other.changed, ..*self } == *other
     }
 }

@@ -14,9 +14,9 @@ use crate::arch::{
 };
 use crate::program::PT_INTERP;
 use crate::regions::Region;
-use crate::work::{CheckedFile, PackWork};
+use crate::work::{PackWork, PackedFileCheck};
 use crate::write::{PAGE, PackHead, PackedRun, can_load, write};
-use crate::{FileIdentity, MadePack, PackAbout, PackError, copy};
+use crate::{ContentIdentity, MadePack, PackAbout, PackError, copy};
 
 impl PackWork<'_> {
     /// Writes the pack and the program's copy.
@@ -38,7 +38,7 @@ impl PackWork<'_> {
         let copy_path = copy::path_of(target);
         let copy = copy::write(&program.file, header, target, &copy_path, mode)?;
         let about = copy.as_file().metadata().map_err(PackError::at("look at", &copy_path))?;
-        let copy_identity = FileIdentity::of(&about);
+        let copy_identity = ContentIdentity::of(&about);
         let files = self.files();
         let table =
             self.table(&mut head, &files, copy_identity).map_err(|reason| refused(&reason))?;
@@ -46,7 +46,7 @@ impl PackWork<'_> {
         let about = PackAbout {
             format: PackAbout::FORMAT,
             program: program.path.clone(),
-            identity: FileIdentity::of(&program.about),
+            identity: ContentIdentity::of(&program.about),
             copy: copy_path.clone(),
             copy_identity,
             fixed_layout: program.is_pie,
@@ -85,8 +85,8 @@ impl PackWork<'_> {
     fn table(
         &self,
         head: &mut PackHead,
-        files: &[CheckedFile],
-        copy: FileIdentity,
+        files: &[PackedFileCheck],
+        copy: ContentIdentity,
     ) -> Result<StubTable, String> {
         let (program, one) = (self.program, self.one);
         let value = |key| one.vector.iter().find(|(_, pair)| pair.0 == key).map(|(_, pair)| pair.1);
@@ -97,7 +97,7 @@ impl PackWork<'_> {
         }
         let path = head.text(program.path.as_os_str().as_bytes());
         let executable = head.text(b"/proc/self/exe");
-        let own = FileIdentity::of(&program.about);
+        let own = ContentIdentity::of(&program.about);
         let own = file_record(head, path, FileKind::Same, Some(own), &[]);
         let copy = file_record(head, executable, FileKind::Copy, Some(copy), &[]);
         let records: Vec<_> = files
@@ -240,12 +240,12 @@ fn file_record(
     head: &mut PackHead,
     path: u64,
     kind: FileKind,
-    identity: Option<FileIdentity>,
+    identity: Option<ContentIdentity>,
     devices: &[u64],
 ) -> FileRecord {
     let words: Vec<u8> = devices.iter().flat_map(|at| at.to_le_bytes()).collect();
-    let nothing = FileIdentity { inode: 0, size: 0, modified: (0, 0), changed: (0, 0) };
-    let FileIdentity { inode, size, modified, changed } = identity.unwrap_or(nothing);
+    let nothing = ContentIdentity { inode: 0, size: 0, modified: (0, 0), changed: (0, 0) };
+    let ContentIdentity { inode, size, modified, changed } = identity.unwrap_or(nothing);
     let devices = [head.put(&words), devices.len() as u64];
     FileRecord { path, kind, inode, size, modified, changed, devices }
 }

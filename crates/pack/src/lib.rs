@@ -45,7 +45,7 @@ pub use about::{OpenedPack, PackAbout};
 #[cfg(not(target_arch = "x86_64"))]
 pub use elsewhere::make;
 pub use error::PackError;
-pub use file_check::FileIdentity;
+pub use file_check::ContentIdentity;
 #[cfg(target_arch = "x86_64")]
 pub use make::make;
 

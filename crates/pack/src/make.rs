@@ -67,7 +67,7 @@ fn both(program: &Program) -> Result<((StoppedStart, Identities), StoppedStart),
     let _ = rustix::thread::sched_setaffinity(None, &here);
     let starts = (|| {
         let one = start(program, 0)?;
-        let identities = identities(&one);
+        let identities = identities(program, &one);
         let other = start(program, 1)?;
         Ok(((one, identities), other))
     })();

@@ -11,7 +11,7 @@ use crate::compare::{StoppedStart, compare};
 use crate::program::Program;
 use crate::regions::Region;
 use crate::write::PAGE;
-use crate::{FileIdentity, PackOptions};
+use crate::{ContentIdentity, PackOptions};
 
 /// Above all that is packed.
 const HIGH: u64 = 0x6b00_0000_0000;
@@ -27,20 +27,21 @@ pub(crate) fn vdso_places() -> [u64; 2] {
 }
 
 /// The files that a start depends on: what is known of each, or that it is not there.
-pub(crate) type Identities = BTreeMap<PathBuf, Option<FileIdentity>>;
+pub(crate) type Identities = BTreeMap<PathBuf, Option<ContentIdentity>>;
 
 /// A file that is looked at when a pack starts, and where the loader has noted its device.
-pub(crate) struct CheckedFile {
+pub(crate) struct PackedFileCheck {
     pub path: PathBuf,
-    pub identity: Option<FileIdentity>,
+    pub identity: Option<ContentIdentity>,
     pub devices: Vec<u64>,
 }
 
-/// What is known now of the files that a start depends on.
-pub(crate) fn identities(start: &StoppedStart) -> Identities {
-    let identity = |path: &PathBuf| path.metadata().ok().map(|about| FileIdentity::of(&about));
+/// What is known now of the files that a start depends on, its loader's among them.
+pub(crate) fn identities(program: &Program, start: &StoppedStart) -> Identities {
+    let identity = |path: &PathBuf| path.metadata().ok().map(|about| ContentIdentity::of(&about));
     let (directories, absent) = start.calls.absence();
-    let paths = start.calls.present.iter().cloned().chain(directories).chain(absent);
+    let paths = start.calls.present.iter().chain([&program.interpreter]).cloned();
+    let paths = paths.chain(directories).chain(absent);
     paths.map(|path| (path.clone(), identity(&path))).collect()
 }
 
@@ -49,7 +50,8 @@ pub(crate) struct PackWork<'a> {
     pub program: &'a Program,
     pub one: &'a StoppedStart,
     identities: Identities,
-    immutable: Vec<PathBuf>,
+    /// Directories, without symbolic links and as they were named.
+    immutable: Vec<(PathBuf, PathBuf)>,
     /// Of the program.
     pub own: Vec<Region>,
     /// Of the loader, of libraries.
@@ -75,7 +77,9 @@ impl<'a> PackWork<'a> {
         if regions != other.own_regions() {
             return Err("two starts of it do not lie at the same addresses".into());
         }
-        if one.calls != other.calls || identities(other) != before {
+        let now = program.path.metadata().map(|about| ContentIdentity::of(&about));
+        let is_as_read = now.is_ok_and(|now| now == ContentIdentity::of(&program.about));
+        if !is_as_read || one.calls != other.calls || identities(program, other) != before {
             return Err("two starts of it do not read the same files: one changes now".into());
         }
         if one.start.entry != other.start.entry {
@@ -86,7 +90,8 @@ impl<'a> PackWork<'a> {
         let (own, objects) =
             regions.into_iter().partition(|region| region.start < end && region.end > start);
         let immutable = options.immutable.iter().map(|directory| {
-            let real = directory.canonicalize();
+            let named = std::path::absolute(directory);
+            let real = named.and_then(|named| Ok((directory.canonicalize()?, named)));
             real.map_err(|error| format!("--immutable {}: {error}", directory.display()))
         });
         let immutable = immutable.collect::<Result<_, _>>()?;
@@ -146,15 +151,20 @@ impl<'a> PackWork<'a> {
 
     /// Finds where the loader has noted which file each library is (`l_file_id`): device and inode.
     fn find_devices(&mut self) -> Result<(), String> {
-        let mapped: BTreeSet<_> = self.objects.iter().filter_map(Region::file).collect();
+        let mut mapped: BTreeSet<_> = self.objects.iter().filter_map(Region::file).collect();
+        // The kernel has opened the loader.
+        mapped.retain(|path| Some(path) != self.one.loader.as_ref());
         let mut wanted = BTreeMap::new();
         for path in &self.one.calls.opened {
             let (Ok(about), Ok(real)) = (path.metadata(), path.canonicalize()) else {
                 return Err(format!("{} is gone", path.display()));
             };
-            if mapped.contains(&real) {
+            if mapped.remove(&real) {
                 wanted.insert((about.dev(), about.ino()), path.clone());
             }
+        }
+        if let Some(path) = mapped.first() {
+            return Err(format!("it is not known how its loader came to {}", path.display()));
         }
         for region in self.objects.iter().filter(|region| region.write) {
             let content = self.one.content(region.start, region.length())?;
@@ -220,13 +230,17 @@ impl<'a> PackWork<'a> {
     }
 
     /// What is looked at when the pack starts.
-    pub fn files(&self) -> Vec<CheckedFile> {
+    pub fn files(&self) -> Vec<PackedFileCheck> {
         let is_immutable = |path: &Path| {
+            // Neither what it is nor the way to it.
             let real = path.ancestors().find_map(|above| above.canonicalize().ok());
-            real.is_some_and(|real| self.immutable.iter().any(|top| real.starts_with(top)))
+            let holds = |top: &Path| real.as_ref().is_some_and(|real| real.starts_with(top));
+            self.immutable.iter().any(|(real, named)| {
+                holds(real) && (path.starts_with(named) || path.starts_with(real))
+            })
         };
         let mut mounts = BTreeMap::<u64, usize>::new();
-        let mut files: Vec<CheckedFile> = Vec::new();
+        let mut files: Vec<PackedFileCheck> = Vec::new();
         for (path, identity) in &self.identities {
             let devices = self.devices.get(path).cloned().unwrap_or_default();
             if is_immutable(path) {
@@ -241,7 +255,7 @@ impl<'a> PackWork<'a> {
                 }
                 mounts.insert(mount, files.len());
             }
-            files.push(CheckedFile { path: path.clone(), identity: *identity, devices });
+            files.push(PackedFileCheck { path: path.clone(), identity: *identity, devices });
         }
         files
     }

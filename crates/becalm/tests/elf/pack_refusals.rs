@@ -198,6 +198,42 @@ fn what_was_declared_immutable_is_not_looked_at_again() {
 }
 
 #[test]
+fn a_link_into_what_is_immutable_is_looked_at() {
+    let scene = Scene::new();
+    let (store, other) = (scene.subdirectory("store"), scene.subdirectory("other"));
+    let packed = small(scene, &["--immutable", &store, "--immutable", &other]);
+    let lib = packed.scene.at("lib/libsays.so");
+    // As a profile of Nix's: a link into a store.
+    fs::rename(&lib, packed.scene.at("store/libsays.so")).unwrap();
+    std::os::unix::fs::symlink(packed.scene.at("store/libsays.so"), &lib).unwrap();
+    let packed = Packed::with(packed.scene, &packed.program, &["--immutable", &store]);
+    assert_eq!(run(packed.alone(&["x"]).env(REPORT, "1")).err(), "");
+    library_in(&packed.scene, "other", "other");
+    fs::remove_file(&lib).unwrap();
+    std::os::unix::fs::symlink(packed.scene.at("other/libsays.so"), &lib).unwrap();
+    assert_eq!(run(&mut packed.alone(&["x"])).out(), "other 2\n");
+}
+
+#[test]
+fn another_loader_starts_the_program() {
+    if !is_root() {
+        return;
+    }
+    let scene = Scene::new();
+    let loader = scene.at("ld.so");
+    copy_program("/lib64/ld-linux-x86-64.so.2", &loader);
+    let source = scene.file("x.c", "int main(int c, char **v) { return 9; }", 0o644);
+    let program =
+        compile(&scene, "gcc", &[&source, &format!("-Wl,--dynamic-linker={loader}")], "x");
+    let packed = Packed::of(scene, &program);
+    assert_eq!(run(packed.alone(&["x"]).env(REPORT, "1")).err(), "");
+    let new = packed.scene.at("new");
+    copy_program(&loader, &new);
+    fs::rename(new, &loader).unwrap();
+    assert_falls_back(&packed, &[], &loader);
+}
+
+#[test]
 fn a_start_with_privileges_of_its_own_is_the_programs() {
     if !is_root() {
         return;
