@@ -53,6 +53,7 @@ pub struct LayoutOffset {
 
 /// The gap below the stack, in bytes, that puts mappings below whatever a randomised layout takes: the
 /// kernel randomises at most 32 bits of pages, 16 TiB (vm.mmap_rnd_bits of x86-64).
+#[cfg(target_arch = "x86_64")]
 const CLEAR_GAP: u64 = 24 << 40;
 
 /// As many layouts as the kernel itself chooses from (vm.mmap_rnd_bits of x86-64: 28), 1 TiB of

@@ -47,6 +47,7 @@ pub struct PackAbout {
 const FORMAT: u32 = 1;
 const MAGIC: &[u8; 16] = b"becalm-pack 1\n\0\0";
 
+#[cfg(target_arch = "x86_64")]
 impl PackAbout {
     /// As it ends the file: JSON, its length, and the magic.
     pub(crate) fn trailer(&self) -> serde_json::Result<Vec<u8>> {

@@ -23,6 +23,7 @@ mod arch;
 mod calls;
 #[cfg(target_arch = "x86_64")]
 mod compare;
+#[cfg(target_arch = "x86_64")]
 mod copy;
 #[cfg(not(target_arch = "x86_64"))]
 mod elsewhere;

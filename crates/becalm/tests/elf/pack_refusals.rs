@@ -1,5 +1,5 @@
-//! Where a pack might not be what the loader would do, the program itself is started, and where that
-//! cannot be known later, it is not packed. Each reason is brought about.
+//! Where a pack might not be what the loader would do, the program itself is started. Each reason is
+//! brought about.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -9,9 +9,7 @@ use testkit::user::is_root;
 use testkit::{Ran, Scene, copy_program, run};
 
 use crate::BECALM;
-use crate::packed::{
-    FORMS, Packed, REPORT, all, assert_same, clean, compile, pack_command, refusal,
-};
+use crate::packed::{FORMS, Packed, REPORT, all, assert_same, clean, compile};
 
 /// A program that needs one library, which says what it says.
 fn small(scene: Scene, options: &[&str]) -> Packed {
@@ -356,76 +354,6 @@ fn a_file_that_is_no_pack_or_anothers_is_an_error_and_nothing_runs() {
         assert_eq!((told.code(), told.out().as_str()), (status, ""), "{}", told.err());
         assert!(told.err().contains(text) && told.err().lines().count() == 1, "{}", told.err());
     }
-}
-
-#[test]
-fn what_cannot_be_packed_is_said_and_nothing_is_written() {
-    let scene = Scene::new();
-    let script = scene.file("script", "#!/bin/sh\n", 0o755);
-    assert!(refusal(&script).contains("script"));
-    assert!(refusal(BECALM).contains("statically"));
-    assert!(refusal("/etc/passwd").contains("no 64-bit ELF program"));
-    assert!(refusal("/nonexistent").contains("cannot find /nonexistent"));
-    let setuid = scene.at("setuid");
-    copy_program("/bin/true", &setuid);
-    for mode in [0o4755, 0o2755] {
-        fs::set_permissions(&setuid, fs::Permissions::from_mode(mode)).unwrap();
-        assert!(refusal(&setuid).contains("set-user-id"));
-    }
-    let source = scene.file("x.c", "int main(void) { return 0; }", 0o644);
-    let audited = compile(&scene, "gcc", &[&source, "-Wl,--audit=/nonexistent"], "audited");
-    assert!(refusal(&audited).contains("DT_AUDIT"));
-    let executable = compile(&scene, "gcc", &[&source, "-z", "execstack"], "executable");
-    assert!(refusal(&executable).contains("stack is executable"), "{}", refusal(&executable));
-    let musl = compile(&scene, "musl-gcc", &[&source], "musl");
-    assert!(refusal(&musl).contains("glibc"), "{}", refusal(&musl));
-    let relative =
-        compile(&scene, "gcc", &[&source, "-Wl,--no-as-needed,-rpath,lib", "-lm"], "relative");
-    assert!(refusal(&relative).contains("working directory"), "{}", refusal(&relative));
-    let missing = scene.subdirectory("missing");
-    compile(&scene, "gcc", &["-shared", &source, "-Wl,-soname,gone.so"], "missing/gone.so");
-    let lost = compile(
-        &scene,
-        "gcc",
-        &[&source, "-Wl,--no-as-needed", &format!("{missing}/gone.so")],
-        "lost",
-    );
-    assert!(refusal(&lost).contains("ends with status 127"), "{}", refusal(&lost));
-}
-
-#[test]
-fn a_program_with_capabilities_is_not_packed() {
-    if !is_root() {
-        return;
-    }
-    let scene = Scene::new();
-    let program = scene.at("capable");
-    copy_program("/bin/true", &program);
-    let done = run(Command::new("setcap").args(["cap_net_raw+ep", &program]));
-    assert_eq!(done.code(), 0, "{}", done.err());
-    assert!(refusal(&program).contains("capabilities"));
-}
-
-#[test]
-fn a_finite_hard_limit_of_the_stack_is_said_when_it_is_packed() {
-    let scene = Scene::new();
-    let pack = pack_command("/bin/true", &scene.at("x"), &[]);
-    let mut limited = Command::new("prlimit");
-    limited.args(["--stack=8388608:8388608", "--"]).arg(pack.get_program()).args(pack.get_args());
-    let ran = run(&mut clean(limited, &[]));
-    assert!(ran.code() == 1 && ran.err().contains("hard limit of the stack"), "{}", ran.err());
-}
-
-#[test]
-fn what_is_there_and_no_pack_is_left_alone_and_a_pack_is_made_anew() {
-    let scene = Scene::new();
-    let precious = scene.file("precious", "a letter\n", 0o644);
-    let ran = run(&mut pack_command("/bin/true", &precious, &[]));
-    assert!(ran.code() == 1 && ran.err().contains("no pack: left alone"), "{}", ran.err());
-    assert_eq!(fs::read_to_string(&precious).unwrap(), "a letter\n");
-    let packed = Packed::of(scene, "/bin/true");
-    let again = Packed::of(packed.scene, "/bin/true");
-    again.assert_same(&[]);
 }
 
 /// As the loader's own state would be wrong for it.
