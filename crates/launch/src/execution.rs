@@ -20,7 +20,11 @@ pub(crate) struct Execution {
 
 impl Execution {
     pub fn of(command: &Command) -> Result<Execution, CannotStart> {
-        let path = command.file()?;
+        Execution::of_file(command, command.file()?)
+    }
+
+    /// The same, with this file.
+    pub fn of_file(command: &Command, path: PathBuf) -> Result<Execution, CannotStart> {
         let program = c_string(path.as_os_str().as_bytes())?;
         let words = command.argv.iter().map(|argument| c_string(argument.as_bytes()));
         let words = words.collect::<io::Result<Vec<_>>>()?;

@@ -26,6 +26,10 @@ mod restore;
 pub mod seed;
 mod start;
 
+#[cfg(target_arch = "x86_64")]
+pub(crate) use restore::until_trap;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use start::start_clear;
 pub use start::{AtExec, start};
 
 /// The layout of a command's memory.
@@ -46,6 +50,11 @@ pub struct LayoutOffset {
     /// The stack begins this many bytes lower: below 4096, a multiple of 16.
     pub stack: u16,
 }
+
+/// The gap below the stack, in bytes, that puts mappings below whatever a randomised layout takes: the
+/// kernel randomises at most 32 bits of pages, 16 TiB (vm.mmap_rnd_bits of x86-64).
+#[cfg(target_arch = "x86_64")]
+const CLEAR_GAP: u64 = 24 << 40;
 
 /// As many layouts as the kernel itself chooses from (vm.mmap_rnd_bits of x86-64: 28), 1 TiB of
 /// addresses.
@@ -200,16 +209,35 @@ fn has_capabilities(program: &Path) -> bool {
 
 /// The limits that make the layout, if it takes any.
 fn raised(layout: MemoryLayout) -> Result<Option<Rlimit>, LayoutError> {
-    let MemoryLayout::Moved(moved) = layout else { return Ok(None) };
+    match layout {
+        MemoryLayout::Off => Ok(None),
+        MemoryLayout::Moved(moved) => raised_to(moved.limit()).map(Some),
+    }
+}
+
+/// The limits that put mappings that far below the stack.
+fn raised_to(gap: u64) -> Result<Rlimit, LayoutError> {
     let maximum = getrlimit(Resource::Stack).maximum;
-    if let Some(hard) = maximum.filter(|hard| moved.limit() > *hard) {
+    if let Some(hard) = maximum.filter(|hard| gap > *hard) {
         return Err(LayoutError::Limit { hard, layouts: layouts() });
     }
     let legacy = std::fs::read("/proc/sys/vm/legacy_va_layout");
     if legacy.is_ok_and(|value| value.starts_with(b"1")) {
         return Err(LayoutError::Legacy);
     }
-    Ok(Some(Rlimit { current: Some(moved.limit()), maximum }))
+    Ok(Rlimit { current: Some(gap), maximum })
+}
+
+/// Whether what this process executes lies without randomisation already, as under `setarch -R`.
+pub fn is_off() -> bool {
+    set_personality(0xffff_ffff).is_ok_and(|persona| persona & libc::ADDR_NO_RANDOMIZE != 0)
+}
+
+/// Has what this process executes laid out at random again.
+pub fn randomise() {
+    if let Ok(persona) = set_personality(0xffff_ffff) {
+        let _ = set_personality((persona & !libc::ADDR_NO_RANDOMIZE) as libc::c_ulong);
+    }
 }
 
 /// Switches randomisation off for what this process executes. Only makes system calls.

@@ -22,6 +22,7 @@
 //! | `stage` | a process in which a command has other surroundings and a time limit |
 //! | `capture` | what it wrote, in bounded memory |
 //! | `layout` | where a command's memory lies: no randomisation, or moved by a chosen distance |
+//! | `loaded` | a program stopped where its loader has done its work |
 //! | `helper` | a program that answers over two pipes, within a time limit |
 //! | `python_hook` | code that each Python of a command runs first |
 //! | `scratch` | room for what is kept for a moment |
@@ -43,6 +44,8 @@ mod inherited;
 mod job_stop;
 pub mod layout;
 mod line;
+#[cfg(target_arch = "x86_64")]
+mod loaded;
 mod lookup;
 mod orphan;
 mod python_hook;
@@ -66,10 +69,12 @@ pub use helper::{Helper, HelperSetting};
 pub use inherited::was_closed;
 pub use job_stop::{is_terminal_stop, stop_by};
 pub use line::{CommandLine, LineError};
+#[cfg(target_arch = "x86_64")]
+pub use loaded::{LoadedError, LoadedStart, LoaderSystemCall, loaded_start};
 pub use lookup::{CannotStart, Command};
 pub use orphan::orphan;
 pub use python_hook::{HookError, PythonHook};
-pub use replace::{replace, set_variables, unset_variables};
+pub use replace::{replace, replace_as, set_variables, unset_variables};
 pub use scratch::{scratch_directory, scratch_file};
 pub use spawn::{Gated, spawn};
 pub use stage::{Stage, StageError, StageOutcome, check_input};

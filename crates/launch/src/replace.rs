@@ -1,6 +1,7 @@
 //! Becoming a command, in place.
 
 use std::ffi::OsString;
+use std::path::Path;
 
 use crate::execution::Execution;
 use crate::inherited;
@@ -12,8 +13,24 @@ use crate::lookup::{CannotStart, Command};
 ///
 /// The process must have one thread.
 pub fn replace(command: &Command, variables: &[(OsString, OsString)]) -> CannotStart {
+    replace_as(command, None, variables)
+}
+
+/// The same; where a file is given, that one is executed in place of the command's, whose name stays
+/// `argv[0]`.
+///
+/// The process must have one thread.
+pub fn replace_as(
+    command: &Command,
+    file: Option<&Path>,
+    variables: &[(OsString, OsString)],
+) -> CannotStart {
     set_variables(variables);
-    match Execution::of(command) {
+    let execution = match file {
+        Some(file) => Execution::of_file(command, file.to_owned()),
+        None => Execution::of(command),
+    };
+    match execution {
         Ok(execution) => {
             inherited::restore();
             let error = execution.execute();

@@ -96,13 +96,29 @@ pub fn own_mounts() -> Result<NamespaceKind, NamespaceError> {
             NamespaceKind::UserNamespace
         }
     };
+    follow_outside()?;
+    Ok(means)
+}
+
+/// The same for who needs no user namespace for it.
+///
+/// # Errors
+/// [`NamespaceError`]: then nothing has changed.
+pub fn own_mounts_alone() -> Result<(), NamespaceError> {
+    unshare(UnshareFlags::NEWNS).map_err(|error| NamespaceError::Refused {
+        reason: "it takes CAP_SYS_ADMIN, where a user namespace will not do".to_owned(),
+        error,
+    })?;
+    follow_outside()
+}
+
+fn follow_outside() -> Result<(), NamespaceError> {
     let from_outside = MountPropagationFlags::REC | MountPropagationFlags::DOWNSTREAM;
     mount_change("/", from_outside).map_err(|error| NamespaceError::Mount {
         what: "what was there",
         at: "/".into(),
         error: error.into(),
-    })?;
-    Ok(means)
+    })
 }
 
 /// Waits until the threads that the calling process has joined are gone for the kernel, too, which

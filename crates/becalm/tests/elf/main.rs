@@ -15,6 +15,10 @@ mod bind_run;
 mod bind_unnamed;
 mod bind_watch;
 mod hook;
+mod pack;
+mod pack_never;
+mod pack_refusals;
+mod packed;
 mod tree;
 
 /// The program under test.

@@ -69,7 +69,7 @@ pub(super) fn until_exec(pid: i32) -> io::Result<()> {
 ///
 /// # Errors
 /// ESRCH if it ends instead.
-pub(super) fn until_trap(pid: i32) -> io::Result<()> {
+pub(crate) fn until_trap(pid: i32) -> io::Result<()> {
     ptrace(libc::PTRACE_CONT, pid, 0)?;
     until(pid, |event, signal| event == 0 && signal == libc::SIGTRAP)
 }

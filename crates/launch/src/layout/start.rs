@@ -6,8 +6,10 @@ use std::os::unix::fs::FileExt;
 use std::time::Instant;
 
 use rustix::io::Errno;
-use rustix::process::{Resource, getrlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+#[cfg(target_arch = "x86_64")]
+use super::{CLEAR_GAP, LayoutOffset, raised_to};
 use super::{LayoutError, MemoryLayout, pad, personality, raised, restore};
 use crate::arch::TRAP;
 use crate::lookup::{CannotStart, Command};
@@ -28,11 +30,29 @@ pub struct AtExec {
 /// # Errors
 /// [`LayoutError`].
 pub fn start(command: &Command, layout: Option<MemoryLayout>) -> Result<AtExec, LayoutError> {
-    let was = getrlimit(Resource::Stack);
     let limit = layout.map(raised).transpose()?.flatten();
     if let Some(MemoryLayout::Moved(moved)) = layout {
         set_variables(&pad::variables(command, &command.file()?, &[], moved.stack));
     }
+    start_in(command, layout, limit)
+}
+
+/// The same, without randomisation, and with all mappings below what a randomised layout takes.
+///
+/// # Errors
+/// [`LayoutError`].
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn start_clear(command: &Command) -> Result<AtExec, LayoutError> {
+    let limit = raised_to(CLEAR_GAP)?;
+    start_in(command, Some(MemoryLayout::Moved(LayoutOffset::default())), Some(limit))
+}
+
+fn start_in(
+    command: &Command,
+    layout: Option<MemoryLayout>,
+    limit: Option<Rlimit>,
+) -> Result<AtExec, LayoutError> {
+    let was = getrlimit(Resource::Stack);
     let mut child = spawn(command, &own_mask(), &|| {
         layout.map_or(Ok(()), personality)?;
         let raised = limit.map_or(Ok(()), |limit| setrlimit(Resource::Stack, limit));

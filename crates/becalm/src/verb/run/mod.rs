@@ -9,6 +9,7 @@ mod hugepages;
 mod image;
 mod image_conflicts;
 mod image_freshness;
+mod pack;
 mod read_ahead;
 mod stage;
 
@@ -23,7 +24,7 @@ use crate::exit::Failure;
 pub use container::is_container;
 
 /// Run a command calmed: as a calm file says, or in an image over the directory that it was made of,
-/// with builtins, in a chosen layout, or with what it reads read ahead; or run a container
+/// with builtins, in a chosen layout, from a pack, or with what it reads read ahead; or run a container
 ///
 /// Options beside a calm file add to it. Without a command, the one is repeated that the calm file was
 /// made for. A container, a SIF, is run as Apptainer does it: its %environment, then its %runscript with
@@ -44,6 +45,7 @@ pub use container::is_container;
   becalm run --image root.sif --bind /scratch -- /opt/app/bin/app
   becalm run --cleanenv app.sif input --steps 10
   becalm run --builtins --hugepages -- ./unpack.sh
+  becalm run --pack app.pack -- /opt/app/bin/app input
   becalm run --read-ahead start.becalm -- python3 -c 'import torch'
   srun -n 64 becalm run --aslr job -- ./app")]
 #[command(group = clap::ArgGroup::new("means").required(true).multiple(true))]
@@ -69,6 +71,9 @@ pub struct RunArgs {
 
     #[command(flatten)]
     read_ahead: read_ahead::RunReadAheadArgs,
+
+    #[command(flatten)]
+    pack: pack::RunPackArgs,
 
     #[command(flatten)]
     freshness: image_freshness::RunFreshnessArgs,
@@ -103,6 +108,8 @@ pub struct RunAnswer<'a> {
     hugepages: Option<&'a hugepages::AskedHugepages>,
     /// What is read while the command starts, with `--read-ahead` or by a calm file.
     read_ahead: Option<&'a read_ahead::BegunReadAhead>,
+    /// The pack that it is started from, with `--pack`.
+    pack: Option<&'a pack::StartedPack>,
     /// The calm file that says what is done.
     calm: Option<calm::LaunchedCalm>,
 }
@@ -130,6 +137,7 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
     let hugepages = hugepages::ask(&args.hugepages(calm), &command, &mut variables);
     // The last one: it counts the variables of all others.
     let aslr = aslr::enter(&args.aslr(calm)?, &command, &mut variables)?;
+    let packed = pack::enter(&args.pack, &command)?;
     // In the image, where there is one.
     let ahead = read_ahead::begin(&args.read_ahead, calm)?;
     let tell = |builtins: Option<&builtins::PreparedBuiltins>| -> Result<(), Failure> {
@@ -141,6 +149,7 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
             builtins: builtins.map(|given| &given.about),
             hugepages: hugepages.as_ref(),
             read_ahead: ahead.as_ref(),
+            pack: packed.as_ref().map(|packed| &packed.about),
             calm: calm.map(calm::CalmLaunch::about),
         };
         term::print_beside(&term::json(&about).map_err(Failure::of_command)?);
@@ -160,7 +169,8 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
     if args.json {
         tell(builtins.as_ref())?;
     }
-    Err(cannot_start(launch::replace(&command, &variables)))
+    let executable = packed.as_ref().and_then(|packed| packed.executable.as_deref());
+    Err(cannot_start(launch::replace_as(&command, executable, &variables)))
 }
 
 impl RunArgs {

@@ -30,6 +30,7 @@ pub const ANSWERS: &[AnswerSchema] = &[
     of("doctor", &[::doctor::Diagnosis::json_schema]),
     of("elf bind", &[elf::bind::data::ElfBind::json_schema]),
     of("elf hook", &[elf::hook::view::ElfHook::json_schema]),
+    of("elf pack", &[elf::pack::view::ElfPack::json_schema]),
     of("elf tree", &[elf::tree::view::data::ElfTree::json_schema]),
     of(
         "export",

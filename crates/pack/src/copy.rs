@@ -1,0 +1,58 @@
+//! The program's copy for form 2: byte for byte the program, but that its PT_INTERP lies at its end and
+//! names the pack. In memory nothing differs: the text that the loader sees at PT_INTERP's address stays.
+
+use std::fs::{File, Permissions};
+use std::io::{self, Seek, SeekFrom, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
+
+use crate::PackError;
+
+/// Beside a pack, its program's copy.
+pub(crate) fn path_of(pack: &Path) -> PathBuf {
+    let mut path = pack.as_os_str().to_owned();
+    path.push(".program");
+    path.into()
+}
+
+/// A file that becomes the one at `target` once it is whole.
+pub(crate) fn beside(target: &Path) -> Result<NamedTempFile, PackError> {
+    let directory = target.parent().unwrap_or(Path::new("/"));
+    let file = tempfile::Builder::new().prefix(".becalm-").tempfile_in(directory);
+    file.map_err(PackError::at("write in", directory))
+}
+
+/// Writes the copy beside its place. `header` is where PT_INTERP's program header lies in the file.
+pub(crate) fn write(
+    program: &File,
+    header: u64,
+    interpreter: &Path,
+    target: &Path,
+    mode: u32,
+) -> Result<NamedTempFile, PackError> {
+    let copy = beside(target)?;
+    let written = (|| -> io::Result<()> {
+        let mut file = copy.as_file();
+        let mut program = program;
+        program.seek(SeekFrom::Start(0))?;
+        let length = io::copy(&mut program, &mut file)?;
+        // No page that a segment maps to its end.
+        let at = length.next_multiple_of(4096) + 4096;
+        file.seek(SeekFrom::Start(at))?;
+        let mut name = interpreter.as_os_str().as_bytes().to_vec();
+        name.push(0);
+        file.write_all(&name)?;
+        let length = (name.len() as u64).to_le_bytes();
+        // p_offset, p_filesz and p_memsz of elf(5).
+        for (field, value) in [(8, at.to_le_bytes()), (32, length), (40, length)] {
+            file.write_all_at(&value, header + field)?;
+        }
+        file.set_permissions(Permissions::from_mode(mode))?;
+        file.sync_all()
+    })();
+    written.map_err(PackError::at("write", target))?;
+    Ok(copy)
+}

@@ -1,0 +1,13 @@
+//! Any other processor: what a loader's state consists of is known for x86-64 only.
+
+use std::path::Path;
+
+use crate::{MadePack, PackError, PackOptions};
+
+/// Refuses.
+///
+/// # Errors
+/// [`PackError::Machine`], always.
+pub fn make(_: &Path, _: &Path, _: &PackOptions) -> Result<MadePack, PackError> {
+    Err(PackError::Machine)
+}

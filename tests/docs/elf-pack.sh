@@ -1,0 +1,2 @@
+store /opt/store
+ln -s /opt/store/store/*-app-*/bin/app app
