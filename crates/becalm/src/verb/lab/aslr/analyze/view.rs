@@ -1,8 +1,8 @@
 //! `becalm lab aslr analyze`: how many processes are slow, and what that proves.
 
 use lab::aslr::analyze::{
-    Analysis, ArmComparison, ArmCount, ComparedUnit, Doubt, LogTrouble, MOST_SAMPLES, NeededRuns,
-    RankSamples, Statistic,
+    Analysis, ArmComparison, ArmCount, AslrVerdict, ComparedUnit, Doubt, ExcludedSlow, LogTrouble,
+    MOST_SAMPLES, NeededRuns, RankSamples, Statistic,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -160,6 +160,9 @@ fn headline(analysis: &Analysis) -> String {
         analysis.baseline,
         chance(best.p)
     );
+    if analysis.verdict == Some(AslrVerdict::Confounded) {
+        return confounded(analysis);
+    }
     match (analysis.doubt, best.proven) {
         (Some(doubt), _) => format!("Cannot be told: {}.", doubted(doubt, analysis)),
         (None, true) if best.supposes_independence => {
@@ -168,6 +171,31 @@ fn headline(analysis: &Analysis) -> String {
         (None, true) => format!("Proven: {counts}."),
         (None, false) => format!("Not proven: {counts}."),
     }
+}
+
+/// What differs is not the layout.
+fn confounded(analysis: &Analysis) -> String {
+    let worst = analysis.comparisons.iter().filter(|comparison| comparison.confounded);
+    let Some(worst) = worst.min_by(|a, b| a.p_of_all.total_cmp(&b.p_of_all)) else {
+        return String::new();
+    };
+    format!(
+        "Confounded: {} has more slow ranks than {} (p = {}), but what made them slow is known, and \
+         is not the layout: {}. Of the others it has not more (p = {}).",
+        worst.arm,
+        analysis.baseline,
+        chance(worst.p_of_all),
+        excluded(&worst.left_out),
+        chance(worst.p)
+    )
+}
+
+/// Which causes, and how often in the arm and in the baseline.
+fn excluded(rows: &[ExcludedSlow]) -> String {
+    let row = |row: &ExcludedSlow| {
+        format!("{} {} against {}", words(row.cause), count(row.slow), count(row.baseline))
+    };
+    rows.iter().map(row).collect::<Vec<_>>().join(", ")
 }
 
 /// Why nothing can be told.
@@ -187,6 +215,9 @@ fn doubted(doubt: Doubt, analysis: &Analysis) -> String {
                          ones; run jobs of one size"
                 .to_owned()
         }
+        Doubt::Nodes => "the arms ran on different nodes, so that what differs may be the nodes; run \
+                         both on the same, in shuffled blocks (becalm lab aslr campaign)"
+            .to_owned(),
     }
 }
 
@@ -234,8 +265,17 @@ fn compared(comparison: &ArmComparison, analysis: &Analysis) -> String {
         chance(*p),
         chance(*p_two_sided)
     );
+    if !comparison.left_out.is_empty() {
+        text.push_str(&format!(
+            " Left out, since the layout did not make them slow: {}.",
+            excluded(&comparison.left_out)
+        ));
+    }
     if analysis.doubt.is_some() {
         return text + " That says nothing here.";
+    }
+    if comparison.confounded {
+        return text + " With them it has more: the arms differ by something else.";
     }
     match (proven, needed) {
         (true, _) => text.push_str(" It has more slow ranks: that is proven at 95 %."),
