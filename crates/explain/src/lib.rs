@@ -49,7 +49,7 @@ pub use search::{
 };
 pub use source_path::SourcePath;
 pub use storm::{
-    AllLists, ConfigurationSource, DataSource, FilesSource, ForkSource, FoundList, ImportsAround,
+    AllLists, CallerLine, ConfigurationSource, DataSource, FilesSource, ForkSource, FoundList, ImportsAround,
     LoaderSource, LocaleSource, ModuleTool, ModulesSource, OneList, PathSource, PythonSource,
     RepeatReason, RepeatSource, SearchListSource, Storm, StormSource, SubcommandOps, WalkSource,
 };
