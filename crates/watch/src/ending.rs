@@ -129,7 +129,13 @@ struct FollowedToEnd {
 impl FollowedToEnd {
     fn from_now() -> FollowedToEnd {
         let begin = Instant::now();
-        FollowedToEnd { begin, signals: 0, interrupted: None, upper_in_use: None, executed: Vec::new() }
+        FollowedToEnd {
+            begin,
+            signals: 0,
+            interrupted: None,
+            upper_in_use: None,
+            executed: Vec::new(),
+        }
     }
 
     /// Lets it go on after a stop.

@@ -92,7 +92,14 @@ impl ForkSource {
                 operations(metadata_ops / (*processes).max(1)),
             ),
             ForkSource::Line {
-                file, interpreter, line, programs, processes, cpu_us, called_from, ..
+                file,
+                interpreter,
+                line,
+                programs,
+                processes,
+                cpu_us,
+                called_from,
+                ..
             } => {
                 let base_name = |file: &SourcePath| recording::shown(split(file.bytes()).1);
                 let of = |file: &Option<SourcePath>| {

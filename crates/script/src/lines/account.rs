@@ -217,7 +217,8 @@ impl Gathered {
         let called = callers.into_iter().filter(|(from, _)| !from.is_empty());
         line.callers = called.map(|(from, processes)| LineCaller { from, processes }).collect();
         line.callers.sort_by_key(|caller| std::cmp::Reverse(caller.processes));
-        line.called_from = line.callers.first().map(|caller| caller.from.clone()).unwrap_or_default();
+        line.called_from =
+            line.callers.first().map(|caller| caller.from.clone()).unwrap_or_default();
         line.text = line.raw_file.as_deref().and_then(|file| texts.line(file, line.line));
         line.in_loop = repeats.iter().any(|((.., program), times)| {
             *times > advice::most_at_once(line.text.as_deref(), program.as_deref())

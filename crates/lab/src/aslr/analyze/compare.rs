@@ -124,7 +124,11 @@ impl ArmComparison {
 
 impl ArmComparison {
     /// Says what all slow processes would have shown, those that were left out among them.
-    pub(super) fn beside(mut self, all: &ArmComparison, left_out: Vec<ExcludedSlow>) -> ArmComparison {
+    pub(super) fn beside(
+        mut self,
+        all: &ArmComparison,
+        left_out: Vec<ExcludedSlow>,
+    ) -> ArmComparison {
         self.p_of_all = all.p;
         self.confounded = all.proven && !self.proven;
         self.left_out = left_out;

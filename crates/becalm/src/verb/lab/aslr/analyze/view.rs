@@ -215,9 +215,11 @@ fn doubted(doubt: Doubt, analysis: &Analysis) -> String {
                          ones; run jobs of one size"
                 .to_owned()
         }
-        Doubt::Nodes => "the arms ran on different nodes, so that what differs may be the nodes; run \
+        Doubt::Nodes => {
+            "the arms ran on different nodes, so that what differs may be the nodes; run \
                          both on the same, in shuffled blocks (becalm lab aslr campaign)"
-            .to_owned(),
+                .to_owned()
+        }
     }
 }
 
