@@ -37,7 +37,7 @@ done
 /// So that a job takes milliseconds.
 const SHORT: [&str; 4] = ["--nbStep", "5", "--nbRepeat", "10"];
 
-fn campaign(scene: &Scene, words: &[&str]) -> Command {
+pub(crate) fn campaign(scene: &Scene, words: &[&str]) -> Command {
     let mut becalm = Command::new(BECALM);
     for (name, _) in std::env::vars() {
         if ["SLURM", "OMPI", "PMI"].iter().any(|one| name.starts_with(one)) {
@@ -55,14 +55,14 @@ fn campaign(scene: &Scene, words: &[&str]) -> Command {
 }
 
 #[track_caller]
-fn done(scene: &Scene, words: &[&str]) -> Ran {
+pub(crate) fn done(scene: &Scene, words: &[&str]) -> Ran {
     let ran = run(&mut campaign(scene, words));
     assert_eq!(ran.code(), 0, "{}", ran.err());
     ran
 }
 
 /// All processes of the log.
-fn logged(scene: &Scene) -> Vec<Value> {
+pub(crate) fn logged(scene: &Scene) -> Vec<Value> {
     let text = fs::read_to_string(scene.at("c/campaign.jsonl")).unwrap();
     text.lines().skip(1).map(|line| serde_json::from_str(line).unwrap()).collect()
 }
@@ -278,38 +278,6 @@ fn a_command_is_told_of_as_the_kernel_tells_of_itself() {
     let has_upper = fs::read_to_string("/proc/cpuinfo").unwrap().contains(" avx ");
     assert_eq!(lines.matches(" dirty=0\n").count(), if has_upper { 6 } else { 0 }, "{lines}");
     assert_eq!(lines.matches(" dirty=").count(), if has_upper { 6 } else { 0 }, "{lines}");
-}
-
-#[test]
-fn behind_a_wrapper_the_addresses_are_those_of_the_program_that_took_the_time_or_none() {
-    let scene = Scene::new();
-    let program = trap("upper_halves");
-    let wrapped = |words: &[&str]| {
-        let _ = fs::remove_dir_all(scene.at("c"));
-        done(&scene, &[&["--blocks", "1", "--arms", "on,off", "--"], words].concat());
-        let all = logged(&scene);
-        let has = |one: &Value, name: &str| one["maps"][name].is_string();
-        let program = all.iter().all(|one| has(one, "upper_halves"));
-        let wrapper = all.iter().any(|one| has(one, "env") || has(one, "dash") || has(one, "bash"));
-        (program, wrapper, all.iter().all(|one| one["maps"].is_null()))
-    };
-    assert_eq!(wrapped(&[&program, "by-thread"]), (true, false, false));
-    assert_eq!(wrapped(&["env", &program, "by-thread"]), (true, false, false));
-    let exec = format!("exec {program} by-thread");
-    assert_eq!(wrapped(&["bash", "-c", &exec]), (true, false, false));
-    let busy = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done";
-    let child = format!("bash -c '{busy}'; true");
-    assert_eq!(wrapped(&["sh", "-c", &child]), (false, false, true));
-}
-
-#[test]
-fn a_wrapper_is_refused_where_layouts_are_moved() {
-    let scene = Scene::new();
-    let program = trap("upper_halves");
-    let words = ["--blocks", "1", "--arms", "job,off", "--", "env", &program, "by-thread"];
-    let ran = run(&mut campaign(&scene, &words));
-    assert_ne!(ran.code(), 0);
-    assert!(ran.err().contains("env only starts the program that takes the time"), "{}", ran.err());
 }
 
 /// Of rank 1, neighbours run on the same processor, so many that others on it make no difference.

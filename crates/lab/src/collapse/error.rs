@@ -2,6 +2,8 @@
 
 use std::io;
 
+use super::lent::LendRefusal;
+
 /// Why a process was left as it was.
 #[derive(Debug, thiserror::Error)]
 pub enum CollapseError {
@@ -14,14 +16,17 @@ pub enum CollapseError {
     /// process_madvise(2) takes CAP_SYS_NICE, of the machine and not of a container's own.
     #[error(
         "process {pid}: process_madvise(MADV_COLLAPSE): {error}: the kernel lets only root (with \
-         CAP_SYS_NICE outside of user namespaces) put another process's memory into huge pages. \
-         `becalm run --hugepages -- CMD` needs no privilege: it asks for huge pages from the start"
+         CAP_SYS_NICE outside of user namespaces) put another process's memory into huge pages{}. \
+         `becalm run --hugepages -- CMD` needs no privilege: it asks for huge pages from the start",
+        why.as_ref().map(|why| format!("; and no thread of it can be lent for that: {why}")).unwrap_or_default()
     )]
     Unprivileged {
         /// The process.
         pid: i32,
         /// What the kernel said.
         error: io::Error,
+        /// Why no thread of the process could do it.
+        why: Option<LendRefusal>,
     },
     /// Reading /proc is refused.
     #[error("process {pid}: {path}: {error}: it is another user's, or has set-user-id rights")]

@@ -1,8 +1,8 @@
 //! `becalm lab aslr analyze`: how many processes are slow, and what that proves.
 
 use lab::aslr::analyze::{
-    Analysis, ArmComparison, ArmCount, AslrVerdict, ComparedUnit, Doubt, ExcludedSlow, LogTrouble,
-    MOST_SAMPLES, NeededRuns, RankSamples, Statistic,
+    Analysis, ArmComparison, ArmCount, AslrVerdict, ComparedUnit, LogTrouble, MOST_SAMPLES,
+    NeededRuns, RankSamples, Statistic,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -10,6 +10,8 @@ use stats::{Bounds, Count, to_see_one};
 
 use term::number::{count, counted};
 use term::{Column, Table, plain, style, width};
+
+use super::verdict::{confounded, doubted, excluded};
 
 /// What `becalm lab aslr analyze` answers: as JSON, docs/schema/becalm.lab.aslr.analyze.md; as text,
 /// [`AslrAnalysis::render`].
@@ -173,56 +175,6 @@ fn headline(analysis: &Analysis) -> String {
     }
 }
 
-/// What differs is not the layout.
-fn confounded(analysis: &Analysis) -> String {
-    let worst = analysis.comparisons.iter().filter(|comparison| comparison.confounded);
-    let Some(worst) = worst.min_by(|a, b| a.p_of_all.total_cmp(&b.p_of_all)) else {
-        return String::new();
-    };
-    format!(
-        "Confounded: {} has more slow ranks than {} (p = {}), but what made them slow is known, and \
-         is not the layout: {}. Of the others it has not more (p = {}).",
-        worst.arm,
-        analysis.baseline,
-        chance(worst.p_of_all),
-        excluded(&worst.left_out),
-        chance(worst.p)
-    )
-}
-
-/// Which causes, and how often in the arm and in the baseline.
-fn excluded(rows: &[ExcludedSlow]) -> String {
-    let row = |row: &ExcludedSlow| {
-        format!("{} {} against {}", words(row.cause), count(row.slow), count(row.baseline))
-    };
-    rows.iter().map(row).collect::<Vec<_>>().join(", ")
-}
-
-/// Why nothing can be told.
-fn doubted(doubt: Doubt, analysis: &Analysis) -> String {
-    let share = analysis.threshold * 100.0;
-    match doubt {
-        Doubt::Speeds if analysis.blocks > 0 => format!(
-            "a quarter of the blocks or jobs is over {share:.0} % off the median job, and a job of \
-             one process or two does not tell which of them is slow; run jobs of three ranks or more"
-        ),
-        Doubt::Speeds => format!(
-            "a quarter of the jobs or more is over {share:.0} % quicker than the median job, so that \
-             nobody can tell what is slow; run arms in shuffled blocks (becalm lab aslr campaign)"
-        ),
-        Doubt::Sizes => {
-            "the jobs of one arm have more ranks than those of another, and so more slow \
-                         ones; run jobs of one size"
-                .to_owned()
-        }
-        Doubt::Nodes => {
-            "the arms ran on different nodes, so that what differs may be the nodes; run \
-                         both on the same, in shuffled blocks (becalm lab aslr campaign)"
-                .to_owned()
-        }
-    }
-}
-
 /// The arms, one a row.
 fn arms(analysis: &Analysis) -> Table {
     let job = format!("a slow rank in a job of {}", count(analysis.ranks));
@@ -371,7 +323,7 @@ fn causes(analysis: &Analysis, columns: usize) -> String {
     text
 }
 
-fn words(cause: lab::aslr::analyze::SlowCause) -> &'static str {
+pub(super) fn words(cause: lab::aslr::analyze::SlowCause) -> &'static str {
     use lab::aslr::analyze::SlowCause;
     match cause {
         SlowCause::Machine => "machine",
@@ -399,7 +351,7 @@ fn one_in(chance: f64) -> String {
 }
 
 /// A p-value.
-fn chance(p: f64) -> String {
+pub(super) fn chance(p: f64) -> String {
     match p {
         p if p >= 1e-3 => format!("{p:.3}"),
         p if p >= 1e-30 => format!("{p:.1e}"),
