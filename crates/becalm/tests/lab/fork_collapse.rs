@@ -134,6 +134,13 @@ fn killed_at_each_call(
         }
     }
     moments.retain(|(call, _)| *call != "exit_group" && !call.starts_with(['+', '-', '<']));
+    // Looking again whether the thread has stopped is the same moment once more.
+    let looks = |call: &str| call == "wait4" || call.ends_with("nanosleep");
+    let is_new = |number: &usize| {
+        let before = moments[number.saturating_sub(2)..*number].iter();
+        !looks(moments[*number].0) || before.filter(|(call, _)| looks(call)).count() < 2
+    };
+    let moments: Vec<_> = (0..moments.len()).filter(is_new).map(|at| moments[at]).collect();
     let mut killed = 0;
     for (number, (call, at)) in moments.iter().enumerate() {
         if number % KILLS_OF_A_PROCESS == 0 {

@@ -16,6 +16,9 @@ const GET_RSEQ: libc::c_uint = 0x420f;
 /// A thread that does not stop within this waits for what no signal ends.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// How seldom it is looked whether a thread has stopped.
+const LONGEST_PAUSE: Duration = Duration::from_millis(2);
+
 /// Why a thread stands still.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ThreadStop {
@@ -76,7 +79,7 @@ impl Traced {
 
     /// Waits for the next stop.
     pub(super) fn stop(&mut self) -> io::Result<ThreadStop> {
-        let since = Instant::now();
+        let (since, mut pause) = (Instant::now(), Duration::from_micros(20));
         loop {
             let mut status = 0;
             // SAFETY: the kernel writes one number.
@@ -95,7 +98,8 @@ impl Traced {
                 self.is_traced = false;
                 return Err(io::Error::from_raw_os_error(libc::ETIMEDOUT));
             }
-            sleep(Duration::from_micros(50));
+            sleep(pause);
+            pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
 

@@ -121,7 +121,7 @@ impl AslrAnalysis {
                 of(clusters.after_other)
             ));
         }
-        if let Some(bits) = &analysis.bits {
+        if let Some(bits) = analysis.bits.as_ref().filter(|bits| bits.tested > 0) {
             let tested = counted(bits.tested as u64, "bit of addresses", "bits of addresses");
             lines.push(match bits.found.first() {
                 None => format!("Within blocks, slow ranks share none of {tested}."),
@@ -154,8 +154,12 @@ fn headline(analysis: &Analysis) -> String {
             format!("jobs with more than {}", counted(more, "slow rank", "slow ranks"))
         }
     };
+    let left_out = match best.left_out.is_empty() {
+        true => "",
+        false => ", other known causes left out",
+    };
     let counts = format!(
-        "{what} {} {} against {} {} ({limit}; Fisher, one-sided: p = {})",
+        "{what} {} {} against {} {} ({limit}{left_out}; Fisher, one-sided: p = {})",
         of(best.slow),
         best.arm,
         of(best.baseline),
@@ -237,8 +241,9 @@ fn compared(comparison: &ArmComparison, analysis: &Analysis) -> String {
         (false, None) if slow.seen == 0 && baseline.seen == 0 => {
             let tries = to_see_one(1e-4, 0.95).unwrap_or(0);
             let within = if analysis.blocks > 0 { " within its block" } else { "" };
+            let else_word = if comparison.left_out.is_empty() { "" } else { " else" };
             text.push_str(&format!(
-                " Nothing is slow{within}. To see one in 10,000 at all takes {} ranks (95 %).",
+                " Nothing{else_word} is slow{within}. To see one in 10,000 at all takes {} ranks (95 %).",
                 count(tries)
             ));
         }
