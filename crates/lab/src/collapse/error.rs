@@ -2,8 +2,6 @@
 
 use std::io;
 
-use super::lent::LendRefusal;
-
 /// Why a process was left as it was.
 #[derive(Debug, thiserror::Error)]
 pub enum CollapseError {
@@ -59,6 +57,34 @@ pub enum CollapseError {
         /// The file.
         path: String,
         /// The error.
+        error: io::Error,
+    },
+}
+
+/// Why no thread of a process was lent. The process is as it was.
+#[derive(Debug, thiserror::Error)]
+pub enum LendRefusal {
+    /// System calls may be answered by its end.
+    #[error("it has a filter of system calls (seccomp)")]
+    Filter,
+    /// A stopped job, or one that a debugger has.
+    #[error("it is stopped, or traced")]
+    Stopped,
+    /// Its instructions are x86-64's.
+    #[error("on this processor becalm has no instructions for it")]
+    Processor,
+    /// This processor, or program.
+    #[error("neither its program nor its C library has room behind its code")]
+    NoRoom,
+    /// None waits in a call that goes on after an interruption.
+    #[error("each of its threads is in a call that an interruption would end")]
+    NoThread,
+    /// By the kernel.
+    #[error("{call}: {error}")]
+    Ptrace {
+        /// What was asked for.
+        call: &'static str,
+        /// What the kernel said.
         error: io::Error,
     },
 }

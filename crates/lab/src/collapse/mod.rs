@@ -16,8 +16,10 @@ mod advise;
 mod blocks;
 mod error;
 mod held_signals;
-#[cfg_attr(not(target_arch = "x86_64"), path = "not_lent.rs")]
+#[cfg(target_arch = "x86_64")]
 mod lent;
+#[cfg(not(target_arch = "x86_64"))]
+mod not_lent;
 mod process;
 
 use std::io;
@@ -25,10 +27,12 @@ use std::time::{Duration, Instant};
 
 use advise::Advised;
 use blocks::{BLOCK, Blocks, Range};
-pub use error::CollapseError;
+pub use error::{CollapseError, LendRefusal};
 use held_signals::SignalsHeldBack;
-pub use lent::LendRefusal;
+#[cfg(target_arch = "x86_64")]
 use lent::LentThread;
+#[cfg(not(target_arch = "x86_64"))]
+use not_lent::NoLentThread as LentThread;
 pub use process::Memory;
 use process::TargetProcess;
 
@@ -117,8 +121,8 @@ pub fn collapse_by(
     }
     let held = SignalsHeldBack::all();
     let caller = match outside {
-        Ok(()) => Asking::FromOutside(advised),
-        Err(error) => Asking::ByThread(Box::new(lent(&process, caller, error)?)),
+        Ok(()) => CollapseAsking::FromOutside(advised),
+        Err(error) => CollapseAsking::ByThread(Box::new(lent(&process, caller, error)?)),
     };
     let mut work = CollapseWork {
         caller,
@@ -181,16 +185,16 @@ fn lent(
 }
 
 /// How the kernel is asked.
-enum Asking {
+enum CollapseAsking {
     FromOutside(Advised),
     ByThread(Box<LentThread>),
 }
 
-impl Asking {
+impl CollapseAsking {
     fn collapse(&mut self, range: Range) -> io::Result<()> {
         match self {
-            Asking::FromOutside(advised) => advised.collapse(range.start, range.bytes),
-            Asking::ByThread(thread) => {
+            CollapseAsking::FromOutside(advised) => advised.collapse(range.start, range.bytes),
+            CollapseAsking::ByThread(thread) => {
                 let advice = libc::MADV_COLLAPSE as u64;
                 thread.call(libc::SYS_madvise, [range.start, range.bytes, advice])
             }
@@ -200,8 +204,8 @@ impl Asking {
     /// Leaves the process alone; for how long a thread of it was stopped.
     fn end(&mut self) -> (CollapseCaller, Duration) {
         match self {
-            Asking::FromOutside(_) => (CollapseCaller::Becalm, Duration::ZERO),
-            Asking::ByThread(thread) => {
+            CollapseAsking::FromOutside(_) => (CollapseCaller::Becalm, Duration::ZERO),
+            CollapseAsking::ByThread(thread) => {
                 // One that has gone needs nothing.
                 let _ = thread.end();
                 (CollapseCaller::Thread, thread.lent())
@@ -223,7 +227,7 @@ fn small(memory: &Memory, blocks: &Blocks) -> String {
 
 /// Collapsing, as far as it has come.
 struct CollapseWork<'a> {
-    caller: Asking,
+    caller: CollapseAsking,
     pid: i32,
     refused: Vec<Range>,
     why: Option<io::Error>,

@@ -3,21 +3,14 @@
 use std::io;
 use std::time::Duration;
 
+use super::error::LendRefusal;
 use super::process::TargetProcess;
 
-/// Why no thread of a process was lent.
-#[derive(Debug, thiserror::Error)]
-pub enum LendRefusal {
-    /// This processor.
-    #[error("on this processor becalm has no instructions for it")]
-    Processor,
-}
-
 /// None there is.
-pub(super) enum LentThread {}
+pub(super) enum NoLentThread {}
 
-impl LentThread {
-    pub(super) fn of(_: &TargetProcess) -> Result<LentThread, LendRefusal> {
+impl NoLentThread {
+    pub(super) fn of(_: &TargetProcess) -> Result<NoLentThread, LendRefusal> {
         Err(LendRefusal::Processor)
     }
 

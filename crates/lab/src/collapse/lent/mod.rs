@@ -27,8 +27,9 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use request::{ThreadStop, Traced};
-use stub::Registers;
+use stub::LentRegisters;
 
+use super::error::LendRefusal;
 use super::process::TargetProcess;
 
 /// A thread that runs is given back after so long.
@@ -36,38 +37,13 @@ const LONGEST: Duration = Duration::from_millis(50);
 /// So often another moment is waited for, in which a thread may be lent.
 const MOMENTS: u32 = 50;
 
-/// Why no thread of a process was lent. The process is as it was.
-#[derive(Debug, thiserror::Error)]
-pub enum LendRefusal {
-    /// System calls may be answered by its end.
-    #[error("it has a filter of system calls (seccomp)")]
-    Filter,
-    /// A stopped job, or one that a debugger has.
-    #[error("it is stopped, or traced")]
-    Stopped,
-    /// This processor, or program.
-    #[error("neither its program nor its C library has room behind its code")]
-    NoRoom,
-    /// None waits in a call that goes on after an interruption.
-    #[error("each of its threads is in a call that an interruption would end")]
-    NoThread,
-    /// By the kernel.
-    #[error("{call}: {error}")]
-    Ptrace {
-        /// What was asked for.
-        call: &'static str,
-        /// What the kernel said.
-        error: io::Error,
-    },
-}
-
 /// A thread that makes calls for becalm.
 pub(super) struct LentThread {
     thread: Traced,
     /// Where the instructions are.
     at: u64,
     /// Its own registers as they were when it was stopped, while it is lent.
-    own: Option<Registers>,
+    own: Option<LentRegisters>,
     since: Instant,
     lent: Duration,
 }
@@ -186,7 +162,7 @@ impl LentThread {
     /// Brings a thread from the return of its call to a stop as the one in which it was taken:
     /// there the kernel looks at the call that was interrupted, and at signals that have come since,
     /// as if there had been nothing between. Its own registers; none where it has them already.
-    fn return_from_call(&mut self) -> io::Result<Option<Registers>> {
+    fn return_from_call(&mut self) -> io::Result<Option<LentRegisters>> {
         let Some(own) = self.own else { return Ok(None) };
         self.thread.ask_to_stop()?;
         self.thread.go_on(0)?;
@@ -201,7 +177,7 @@ impl LentThread {
 
     /// Gives a thread its own registers at a stop in which the kernel looks at signals, and lets it
     /// go on.
-    fn put_back(&mut self, own: &Registers, stop: ThreadStop) -> io::Result<()> {
+    fn put_back(&mut self, own: &LentRegisters, stop: ThreadStop) -> io::Result<()> {
         self.thread.set_registers(own)?;
         self.own = None;
         self.lent += self.since.elapsed();

@@ -4,8 +4,8 @@ use std::io;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::LendRefusal;
-use super::stub::{self, Registers};
+use super::stub::{self, LentRegisters};
+use crate::collapse::error::LendRefusal;
 
 /// The code segment of 64-bit programs (arch/x86/include/asm/segment.h).
 const USER_64: u64 = 0x33;
@@ -103,19 +103,19 @@ impl Traced {
         }
     }
 
-    pub(super) fn registers(&self) -> io::Result<Registers> {
+    pub(super) fn registers(&self) -> io::Result<LentRegisters> {
         // SAFETY: it is made of numbers.
-        let mut registers: Registers = unsafe { std::mem::zeroed() };
+        let mut registers: LentRegisters = unsafe { std::mem::zeroed() };
         request(libc::PTRACE_GETREGS, self.thread, 0, (&raw mut registers) as usize)?;
         Ok(registers)
     }
 
-    pub(super) fn set_registers(&self, registers: &Registers) -> io::Result<()> {
+    pub(super) fn set_registers(&self, registers: &LentRegisters) -> io::Result<()> {
         request(libc::PTRACE_SETREGS, self.thread, 0, std::ptr::from_ref(registers) as usize)
     }
 
     /// Whether a stopped thread can be brought back to where it is.
-    pub(super) fn may_be_lent(&self, stopped: &Registers) -> Result<bool, LendRefusal> {
+    pub(super) fn may_be_lent(&self, stopped: &LentRegisters) -> Result<bool, LendRefusal> {
         let is_call = stopped.orig_rax as i64 >= 0;
         let instruction = || self.read(stopped.rip.wrapping_sub(2)).map(|word| word & 0xffff);
         Ok(stopped.cs == USER_64

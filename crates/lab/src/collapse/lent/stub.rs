@@ -5,7 +5,7 @@
 //! at any moment, and nobody else is needed for the thread to end where it would have been.
 
 /// The registers of a stopped thread, as PTRACE_GETREGS has them.
-pub(super) type Registers = libc::user_regs_struct;
+pub(super) type LentRegisters = libc::user_regs_struct;
 
 /// Room for the code, which is some bytes shorter.
 pub(super) const SIZE: usize = 192;
@@ -29,7 +29,7 @@ pub(super) fn can_set(flags: u64) -> bool {
 
 /// Where a stopped thread would go on: a call that was interrupted, at its instruction again, as
 /// the kernel has it (arch_do_signal_or_restart of arch/x86/kernel/signal.c).
-pub(super) fn going_on(stopped: &Registers) -> Registers {
+pub(super) fn going_on(stopped: &LentRegisters) -> LentRegisters {
     let mut home = *stopped;
     let result = stopped.rax as i64;
     let is_call = stopped.orig_rax as i64 >= 0;
@@ -45,7 +45,7 @@ pub(super) fn going_on(stopped: &Registers) -> Registers {
 }
 
 /// The code, which ends in `home`.
-pub(super) fn code(home: &Registers) -> [u8; SIZE] {
+pub(super) fn code(home: &LentRegisters) -> [u8; SIZE] {
     let overflow = u8::from(home.eflags & OVERFLOW != 0);
     let direction = if home.eflags & DIRECTION != 0 { 0xfd } else { 0xfc };
     let mut code = vec![0x0f, 0x05]; // syscall
@@ -82,9 +82,14 @@ pub(super) fn code(home: &Registers) -> [u8; SIZE] {
 }
 
 /// The registers with which a thread makes a call of three arguments there, and goes home.
-pub(super) fn calling(home: &Registers, at: u64, number: i64, arguments: [u64; 3]) -> Registers {
+pub(super) fn calling(
+    home: &LentRegisters,
+    at: u64,
+    number: i64,
+    arguments: [u64; 3],
+) -> LentRegisters {
     let [rdi, rsi, rdx] = arguments;
-    Registers { rip: at, rax: number as u64, orig_rax: u64::MAX, rdi, rsi, rdx, ..*home }
+    LentRegisters { rip: at, rax: number as u64, orig_rax: u64::MAX, rdi, rsi, rdx, ..*home }
 }
 
 /// Whether the processor has LAHF and SAHF in 64-bit mode (CPUID 0x80000001, ECX bit 0).
