@@ -9,13 +9,16 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use lab::collapse::{CollapseCaller, CollapseError, Collapsed};
+#[cfg(target_arch = "x86_64")]
+use lab::collapse::CollapseCaller;
+use lab::collapse::{CollapseError, Collapsed};
 
 fn collapse(pid: i32) -> Result<Collapsed, CollapseError> {
     lab::collapse::collapse(pid, &|_, _| {})
 }
 
-/// By a thread of the process, as for who may not from outside.
+/// By a thread of the process, as for who may not from outside: x86-64's alone.
+#[cfg(target_arch = "x86_64")]
 fn by_a_thread(pid: i32) -> Result<Collapsed, CollapseError> {
     lab::collapse::collapse_by(Some(CollapseCaller::Thread), pid, &|_, _| {})
 }
@@ -296,6 +299,7 @@ fn what_a_debugger_or_a_filter_has_is_collapsed_all_the_same() {
 }
 
 #[test]
+#[cfg(target_arch = "x86_64")]
 fn a_lent_thread_does_it_without_any_right_and_nothing_is_changed_by_that() {
     let mut bash = bash(200);
     let before = bash.outside();
@@ -308,6 +312,7 @@ fn a_lent_thread_does_it_without_any_right_and_nothing_is_changed_by_that() {
 }
 
 #[test]
+#[cfg(target_arch = "x86_64")]
 fn a_lent_thread_loses_no_signal_no_call_fails_and_nothing_computed_changes() {
     let directory = tempfile::tempdir().unwrap();
     for threads in [0, 5] {
@@ -328,6 +333,7 @@ fn a_lent_thread_loses_no_signal_no_call_fails_and_nothing_computed_changes() {
 }
 
 #[test]
+#[cfg(target_arch = "x86_64")]
 fn a_lent_thread_that_computes_goes_on_with_all_its_registers() {
     // One thread that never waits, on memory that is new, and in small pages, each turn.
     let program = "import hashlib, mmap, zlib\n\
@@ -361,6 +367,7 @@ fn a_lent_thread_that_computes_goes_on_with_all_its_registers() {
 }
 
 #[test]
+#[cfg(target_arch = "x86_64")]
 fn a_signal_that_comes_while_a_thread_is_lent_ends_its_call_as_it_would_otherwise() {
     // Python runs a handler when the call that waits has ended with EINTR, and not before.
     let program = "import mmap, os, signal\n\
@@ -385,6 +392,7 @@ fn a_signal_that_comes_while_a_thread_is_lent_ends_its_call_as_it_would_otherwis
 }
 
 #[test]
+#[cfg(target_arch = "x86_64")]
 fn no_thread_is_lent_where_that_could_be_noticed() {
     let refused = |pid| match by_a_thread(pid) {
         Err(CollapseError::Unprivileged { why: Some(why), .. }) => why.to_string(),

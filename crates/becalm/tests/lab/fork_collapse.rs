@@ -8,7 +8,9 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use crate::BECALM;
 use testkit::answer;
-use testkit::user::{as_a_user, is_root, scene_for_a_user};
+use testkit::user::is_root;
+#[cfg(target_arch = "x86_64")]
+use testkit::user::{as_a_user, scene_for_a_user};
 use testkit::{Ran, run};
 
 fn becalm(words: &[&str]) -> Command {
@@ -186,6 +188,7 @@ fn a_process_of_many_threads_goes_on_when_becalm_is_killed_at_any_of_its_system_
 }
 
 #[test]
+#[cfg(target_arch = "x86_64")]
 fn a_process_that_lends_a_thread_goes_on_when_becalm_is_killed_at_any_of_its_system_calls() {
     let (scene, _) = scene_for_a_user(&[]);
     let (trace, becalm) = (scene.at("trace"), scene.at("becalm"));
@@ -200,6 +203,7 @@ fn a_process_that_lends_a_thread_goes_on_when_becalm_is_killed_at_any_of_its_sys
 }
 
 #[test]
+#[cfg(target_arch = "x86_64")]
 fn without_a_right_a_thread_is_lent_and_where_none_is_what_needs_none_is_said() {
     let (scene, _) = scene_for_a_user(&[]);
     let mut bash = Process::start(&mut as_a_user(&["bash", "--norc", "--noprofile"]));
