@@ -26,10 +26,10 @@ endif
 
 .DEFAULT_GOAL := help
 PHASES := tools format crates compile suite build installed packages
-.PHONY: help demo static test $(PHASES) package bench install docs clean
+.PHONY: help demo static test $(PHASES) cross test-arm package bench install docs clean
 
 help: ## list these errands
-	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
 demo: ## build quickly, and check a real command of this machine
 	cargo build --profile demo --locked --package becalm
@@ -96,6 +96,13 @@ package: ## build every package of HEAD into dist, and install each into a clean
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) CARGO_TARGET_DIR=$(abspath $(BUILT)/..) \
 		RUSTFLAGS="$$RUSTFLAGS --remap-path-prefix=$(abspath $(BUILT)/head)=becalm --remap-path-prefix=$(or $(CARGO_HOME),$(HOME)/.cargo)=cargo" \
 		$(MAKE) --no-print-directory -C $(BUILT)/head build packages PACKAGES=$(abspath $(PACKAGES))
+
+cross: ## build the static binary for 64-bit Arm
+	setup/arm/toolchain env CARGO_TARGET_DIR=/src/target/arm cargo build --release --locked --package becalm
+	@echo "built target/arm/aarch64-unknown-linux-gnu/release/becalm"
+
+test-arm: ## run tests on a 64-bit Arm machine in emulation
+	tests/arm/run
 
 bench: build ## measure becalm against its peers
 	setup/install-test-tools --bench

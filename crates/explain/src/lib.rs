@@ -49,9 +49,10 @@ pub use search::{
 };
 pub use source_path::SourcePath;
 pub use storm::{
-    AllLists, ConfigurationSource, DataSource, FilesSource, ForkSource, FoundList, ImportsAround,
-    LoaderSource, LocaleSource, ModuleTool, ModulesSource, OneList, PathSource, PythonSource,
-    RepeatReason, RepeatSource, SearchListSource, Storm, StormSource, SubcommandOps, WalkSource,
+    AllLists, CallerLine, ConfigurationSource, DataSource, FilesSource, ForkSource, FoundList,
+    ImportsAround, LoaderSource, LocaleSource, ModuleTool, ModulesSource, OneList, PathSource,
+    PythonSource, RepeatReason, RepeatSource, SearchListSource, Storm, StormSource, SubcommandOps,
+    WalkSource,
 };
 pub use threshold::STARTS;
 pub use verdict::StartVerdict;

@@ -9,10 +9,18 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+#[cfg(target_arch = "x86_64")]
+use lab::collapse::CollapseCaller;
 use lab::collapse::{CollapseError, Collapsed};
 
 fn collapse(pid: i32) -> Result<Collapsed, CollapseError> {
     lab::collapse::collapse(pid, &|_, _| {})
+}
+
+/// By a thread of the process, as for who may not from outside: x86-64's alone.
+#[cfg(target_arch = "x86_64")]
+fn by_a_thread(pid: i32) -> Result<Collapsed, CollapseError> {
+    lab::collapse::collapse_by(Some(CollapseCaller::Thread), pid, &|_, _| {})
 }
 
 /// A program that talks by lines, and is killed at the end.
@@ -288,4 +296,131 @@ fn what_a_debugger_or_a_filter_has_is_collapsed_all_the_same() {
     until(|| confined.status("Seccomp:") == "1");
     collapse(confined.pid()).unwrap();
     assert_eq!(confined.ask(""), "on");
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_lent_thread_does_it_without_any_right_and_nothing_is_changed_by_that() {
+    let mut bash = bash(200);
+    let before = bash.outside();
+    let collapsed = by_a_thread(bash.pid()).unwrap();
+    assert_eq!(bash.outside(), before);
+    assert_eq!(collapsed.by, CollapseCaller::Thread);
+    gained(&collapsed, 190 << 20);
+    assert_eq!(bash.ask("echo ${#big} ${big: -1}"), format!("{} x", 200 << 20));
+    assert_eq!(bash.ask("/bin/echo started"), "started");
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_lent_thread_loses_no_signal_no_call_fails_and_nothing_computed_changes() {
+    let directory = tempfile::tempdir().unwrap();
+    for threads in [0, 5] {
+        let mut busy = busy(directory.path(), 64, threads);
+        for number in 1..=20 {
+            while let Err(error) = by_a_thread(busy.pid()) {
+                assert!(matches!(error, CollapseError::Small(..)), "{error}");
+                sleep(Duration::from_millis(1));
+            }
+            queue(&busy, number);
+        }
+        let account = account(&mut busy);
+        assert_eq!((account("errors"), account("same")), (0, 1), "{threads} threads");
+        assert_eq!(account("queued"), 20);
+        let (expired, counted) = (account("expired"), account("counted"));
+        assert!(expired.abs_diff(counted) <= 2, "{counted} of {expired} ticks");
+    }
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_lent_thread_that_computes_goes_on_with_all_its_registers() {
+    // One thread that never waits, on memory that is new, and in small pages, each turn.
+    let program = "import hashlib, mmap, zlib\n\
+        print('ready', flush=True)\n\
+        while True:\n\
+        \x20   big = mmap.mmap(-1, 16 << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)\n\
+        \x20   big.write(b'1' * (16 << 20))\n\
+        \x20   x = sum(i * 0.5 for i in range(90000))\n\
+        \x20   print(hashlib.sha256(big).hexdigest(), zlib.crc32(big), x, flush=True)\n";
+    let mut python = Talker::start(Command::new("/usr/bin/python3").args(["-c", program]));
+    assert_eq!(python.line(), "ready");
+    let first = python.line();
+    let mut times = 0;
+    for turn in 0..60 {
+        // Its memory may be too new, or it may write to the pipe at that moment.
+        for _ in 0..50 {
+            match by_a_thread(python.pid()) {
+                Ok(_) => {
+                    times += 1;
+                    break;
+                }
+                Err(CollapseError::Small(..) | CollapseError::Unprivileged { .. }) => {
+                    sleep(Duration::from_millis(1));
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+        assert_eq!(python.line(), first, "{turn}");
+    }
+    assert!(times > 20, "{times}");
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_signal_that_comes_while_a_thread_is_lent_ends_its_call_as_it_would_otherwise() {
+    // Python runs a handler when the call that waits has ended with EINTR, and not before.
+    let program = "import mmap, os, signal\n\
+        big = None\n\
+        def fresh(*unused):\n\
+        \x20   global big\n\
+        \x20   big = mmap.mmap(-1, 32 << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)\n\
+        \x20   big.write(b'1' * (32 << 20)); print('handled', flush=True)\n\
+        signal.signal(signal.SIGUSR1, fresh); fresh()\n\
+        while True: os.read(0, 1)\n";
+    let mut python = Talker::start(Command::new("/usr/bin/python3").args(["-c", program]));
+    assert_eq!(python.line(), "handled");
+    let (pid, mut lent) = (python.pid(), 0);
+    for turn in 0..60 {
+        let collapsing = std::thread::spawn(move || by_a_thread(pid));
+        sleep(Duration::from_micros(500 * turn));
+        python.signal(libc::SIGUSR1);
+        lent += u32::from(collapsing.join().unwrap().is_ok());
+        assert_eq!(python.line(), "handled", "{turn}");
+    }
+    assert!(lent > 20, "{lent}");
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn no_thread_is_lent_where_that_could_be_noticed() {
+    let refused = |pid| match by_a_thread(pid) {
+        Err(CollapseError::Unprivileged { why: Some(why), .. }) => why.to_string(),
+        other => panic!("{other:?}"),
+    };
+    let mut stopped = bash(50);
+    stopped.signal(libc::SIGSTOP);
+    until(|| stopped.status("State:").starts_with('T'));
+    assert_eq!(refused(stopped.pid()), "it is stopped, or traced");
+    stopped.signal(libc::SIGCONT);
+    assert_eq!(stopped.ask("echo ${#big}"), (50_u64 << 20).to_string());
+    // Waiting where an interruption ends the wait: epoll_wait (signal(7)).
+    let program = "import select\nbig = bytearray(50 << 20)\n\
+        for at in range(0, len(big), 4096): big[at] = 1\n\
+        print('ready', flush=True)\nselect.epoll().poll()\n";
+    let mut waiting = Talker::start(Command::new("/usr/bin/python3").args(["-c", program]));
+    assert_eq!(waiting.line(), "ready");
+    until(|| {
+        fs::read_to_string(format!("/proc/{}/syscall", waiting.pid()))
+            .is_ok_and(|call| call.starts_with("232 "))
+    });
+    let why = refused(waiting.pid());
+    assert!(why.contains("an interruption would end"), "{why}");
+    let script = "printf -v big '%*s' 9999999 x; echo $$; read; echo $REPLY";
+    let mut strace = Command::new("strace");
+    let mut traced =
+        Talker::start(strace.args(["-f", "-o", "/dev/null", "bash", "--norc", "-c", script]));
+    let pid = traced.line().parse().unwrap();
+    assert_eq!(refused(pid), "it is stopped, or traced");
+    assert_eq!(traced.ask("still"), "still");
 }

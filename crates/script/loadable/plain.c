@@ -69,20 +69,22 @@ static size_t room_for(char *const *words)
     return room;
 }
 
-/* Variables that have the loader or a program do something else. */
+/* Variables that have the loader or a program do something else. POSIXLY_CORRECT, which bash has in
+   POSIX mode, is none: with it, getopt takes for operands what looks like options behind them, and
+   such words are left to the program anyway (request.c). With _POSIX2_VERSION, touch may take its
+   first operand for a time. */
 static bool changes_programs(const char *variable)
 {
     static const char *const HARMLESS[] = {"LD_LIBRARY_PATH=", "LD_RUN_PATH=", "LD_BIND_NOW="};
     for (size_t i = 0; i < sizeof HARMLESS / sizeof *HARMLESS; i++)
         if (strncmp(variable, HARMLESS[i], strlen(HARMLESS[i])) == 0)
             return false;
-    return strncmp(variable, "LD_", 3) == 0;
+    return strncmp(variable, "LD_", 3) == 0 ||
+           strncmp(variable, "_POSIX2_VERSION=", sizeof "_POSIX2_VERSION=" - 1) == 0;
 }
 
 bool variables_are_plain(char *const *argv)
 {
-    if (find_variable("POSIXLY_CORRECT") || find_variable("_POSIX2_VERSION"))
-        return false;
     maybe_make_export_env();
     for (char *const *variable = export_env; *variable; variable++)
         if (changes_programs(*variable))

@@ -159,3 +159,34 @@ fn variables_that_change_a_program_reach_it() {
     same("PATH=/nowhere mkdir x; echo $?; PATH=/nowhere; mkdir x; echo $?; hash");
     same("mkdir() { echo mine \"$@\"; }; mkdir x; command mkdir y; unset -f mkdir; mkdir z");
 }
+
+/// With POSIXLY_CORRECT alone, and in POSIX mode, which has bash set it for itself.
+#[test]
+fn posix_mode_changes_nothing_of_what_is_done_in_bash() {
+    let lines = [
+        "mkdir one two; echo $?; mkdir -p one/a/b -p; echo $?; mkdir plain; echo $?; ls",
+        "rmdir directory; echo $?; rmdir filled; echo $?; rmdir missing -p; echo $?",
+        "rm -f plain missing; echo $?; rm 'a b' -f; echo $?; rm -rf link -v; echo $?; rm filled",
+        "mv -f plain new; echo $?; mv new directory; echo $?; mv é -f; echo $?; mv missing x",
+        "cat plain 'a b'; cat plain -n; cat missing; cat plain > out; echo $?",
+        "chmod 600 plain; chmod +x hard; echo $?; chmod 644 plain -v; echo $?; chmod 8 plain",
+        "ln -s plain made; echo $?; ln plain hard3; echo $?; ln -sf plain made -v; echo $?",
+        "touch new plain; echo $?; touch new -c; echo $?; touch 0101000099 new; echo $?; ls",
+        "dirname a/b c; dirname a/b -z; basename a/b.c .c; basename -- -x; basename a -a; echo $?",
+        "readlink link; readlink -f link -n; echo $?; realpath link; realpath missing -e; echo $?",
+        "f() { rm -f \"$1\"; }; x=1 f plain; echo $?; x=2 rm -f hard; echo \"$x\"; ls",
+        "set -e; mkdir plain || echo no; mkdir directory; echo never",
+        "trap 'echo end' EXIT; cat plain | cat; echo \"${PIPESTATUS[@]}\"; exec rm plain",
+        "echo \"$POSIXLY_CORRECT $SHELLOPTS\"; env | grep -c POSIX; command -v mkdir; type rm",
+    ];
+    let modes = [
+        "set -o posix",
+        "POSIXLY_CORRECT=1",
+        "export POSIXLY_CORRECT=1",
+        "export _POSIX2_VERSION=199209",
+        "set -o posix; export _POSIX2_VERSION=199209",
+        "set -a; set -o posix",
+    ];
+    let scripts = modes.iter().flat_map(|mode| lines.map(|line| format!("{mode}\n{line}\n")));
+    all_same(&scripts.collect::<Vec<_>>());
+}

@@ -14,11 +14,21 @@ const UNLIKELY: f64 = 1e-12;
 /// The least number seen on a side of `of` tries that Fisher's one-sided test calls more than
 /// `other`, at this level; none if even all of them are too few.
 pub fn least_seen(of: u64, other: Count, level: f64) -> Option<u64> {
+    least_seen_from(0, of, other, level)
+}
+
+/// The same, where it is known to be `from` at least: that is mostly near.
+fn least_seen_from(from: u64, of: u64, other: Count, level: f64) -> Option<u64> {
     let is_enough = |seen| Chance::of(Count { seen, of }, other).at_least(seen) <= level;
-    if !is_enough(of) {
-        return None;
+    let (mut few, mut enough, mut step) = (from, from.min(of), 1);
+    while !is_enough(enough) {
+        if enough == of {
+            return None;
+        }
+        few = enough + 1;
+        enough = enough.saturating_add(step).min(of);
+        step *= 2;
     }
-    let (mut few, mut enough) = (0, of);
     while few < enough {
         let middle = few + (enough - few) / 2;
         if is_enough(middle) {
@@ -43,11 +53,14 @@ pub fn power(tries: u64, p: f64, other: f64, level: f64) -> f64 {
     let high = if other <= 0.0 { 0 } else { high };
     let step = ((high - low) / NUMBERS).max(1);
     let (mut sum, mut weights) = (0.0, 0.0);
+    // The more the other side has seen, the more it takes.
+    let mut least = Some(0);
     for seen in (low..=high).step_by(step as usize) {
         let weight = binomial(seen as f64, n, other, 1.0 - other);
         weights += weight;
         if weight > UNLIKELY {
-            let least = least_seen(tries, Count { seen, of: tries }, level);
+            let other = Count { seen, of: tries };
+            least = least.and_then(|least| least_seen_from(least, tries, other, level));
             sum += weight * least.map_or(0.0, |least| at_least(least, tries, p));
         }
     }
@@ -88,6 +101,19 @@ mod tests {
             assert_eq!(least_seen(of, Count { seen: 0, of }, 0.05), Some(5));
         }
         assert_eq!(least_seen(2, Count { seen: 2, of: 2 }, 0.05), None);
+    }
+
+    #[test]
+    fn the_least_number_is_the_first_that_is_enough_wherever_the_search_begins() {
+        for (of, seen) in [(20, 0), (20, 3), (300, 40), (50, 49)] {
+            let other = Count { seen, of };
+            let is_enough = |seen| Chance::of(Count { seen, of }, other).at_least(seen) <= 0.05;
+            let first = (0..=of).find(|seen| is_enough(*seen));
+            assert_eq!(least_seen(of, other, 0.05), first);
+            for from in 0..=first.unwrap_or(0) {
+                assert_eq!(least_seen_from(from, of, other, 0.05), first, "{of} {seen} {from}");
+            }
+        }
     }
 
     #[test]

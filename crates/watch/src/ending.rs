@@ -20,7 +20,7 @@ use crate::task::InterruptedCall;
 const SIGNALS: u64 = 100;
 
 /// What a process was found to be at its end.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct AtEnd {
     /// When that was.
     pub at: Instant,
@@ -32,6 +32,21 @@ pub struct AtEnd {
     /// thread ended. None where it was not looked at: untraced, or no longer because of many
     /// signals, become another program by exec of another thread, or on a processor without them.
     pub upper_in_use: Option<bool>,
+    /// The programs that its first thread executed after the one that was started, in their order.
+    /// None are seen where it was untraced.
+    pub executed: Vec<ProgramAtExec>,
+    /// The processor time of all of its threads, and of no child; none where the kernel does not
+    /// tell.
+    pub own_cpu: Option<Duration>,
+}
+
+/// A program that a process has executed, before its first instruction.
+#[derive(Clone, Debug)]
+pub struct ProgramAtExec {
+    /// Where the program, its loader and its stack lie, as /proc/PID/maps tells it.
+    pub maps: String,
+    /// The processor time of the process's threads until then.
+    pub own_cpu: Duration,
 }
 
 /// Lets a child go on that this thread traces, and that is stopped, until it has ended; it is then
@@ -58,8 +73,14 @@ pub fn to_end(pid: i32, traced: bool) -> io::Result<AtEnd> {
     // that nobody traces (ptrace(2)).
     let tracer = ProcessStatus::of(pid).and_then(|status| status.number("TracerPid"));
     let still = tracer.is_some_and(|tracer| tracer != 0);
-    let upper_in_use = followed.upper_in_use.filter(|_| still);
-    Ok(AtEnd { at, processor: processor(pid), waited: waited(pid), upper_in_use })
+    Ok(AtEnd {
+        at,
+        processor: processor(pid),
+        waited: waited(pid),
+        upper_in_use: followed.upper_in_use.filter(|_| still),
+        executed: followed.executed,
+        own_cpu: own_cpu(pid),
+    })
 }
 
 /// The processor on which a process's first thread runs, or ran last, as long as it is not waited
@@ -76,17 +97,45 @@ pub fn waited(pid: i32) -> Option<Duration> {
     Some(Duration::from_nanos(nanos))
 }
 
+/// The processor time of a process's threads, those that have ended, too, as long as it is not
+/// waited for (clock_getcpuclockid(3)).
+fn own_cpu(pid: i32) -> Option<Duration> {
+    let mut clock = 0;
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: both calls write one value each, which outlives them.
+    let told = unsafe {
+        libc::clock_getcpuclockid(pid, &raw mut clock) == 0
+            && libc::clock_gettime(clock, &raw mut time) == 0
+    };
+    let (seconds, nanos) = (u64::try_from(time.tv_sec).ok()?, u32::try_from(time.tv_nsec).ok()?);
+    told.then(|| Duration::new(seconds, nanos))
+}
+
+impl ProgramAtExec {
+    fn of(pid: i32) -> Option<ProgramAtExec> {
+        let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
+        Some(ProgramAtExec { maps, own_cpu: own_cpu(pid)? })
+    }
+}
+
 struct FollowedToEnd {
     begin: Instant,
     signals: u64,
     interrupted: Option<InterruptedCall>,
     upper_in_use: Option<bool>,
+    executed: Vec<ProgramAtExec>,
 }
 
 impl FollowedToEnd {
     fn from_now() -> FollowedToEnd {
         let begin = Instant::now();
-        FollowedToEnd { begin, signals: 0, interrupted: None, upper_in_use: None }
+        FollowedToEnd {
+            begin,
+            signals: 0,
+            interrupted: None,
+            upper_in_use: None,
+            executed: Vec::new(),
+        }
     }
 
     /// Lets it go on after a stop.
@@ -96,6 +145,7 @@ impl FollowedToEnd {
             // Stopped with its group, and so until it is told to go on.
             PtraceStop::Group(_) => return thread.listen(),
             PtraceStop::Exit => self.upper_in_use = thread.upper_in_use(),
+            PtraceStop::Exec => self.executed.extend(ProgramAtExec::of(thread.tid())),
             _ => {}
         }
         thread.resume(Resume::ToEvent, 0)
@@ -117,7 +167,7 @@ impl FollowedToEnd {
 }
 
 fn start(thread: StoppedThread) -> Result<(), TraceError> {
-    let set = thread.set_options(libc::PTRACE_O_TRACEEXIT);
+    let set = thread.set_options(libc::PTRACE_O_TRACEEXIT | libc::PTRACE_O_TRACEEXEC);
     let gone_on = thread.resume(Resume::ToEvent, 0);
     set.and(gone_on)
 }

@@ -82,7 +82,7 @@ use std::fs::File;
 use session::Instruments;
 
 pub use attach::{AttachError, AttachOptions, NextExec, Watched, attach};
-pub use ending::{AtEnd, processor, to_end, waited};
+pub use ending::{AtEnd, ProgramAtExec, processor, to_end, waited};
 pub use inject::{Deadlines, DelayPolicy, ReturnedCall};
 pub use log::ReadImage;
 pub use observer::{Executed, Observer, ScriptFrame, Stopped, TOLD};

@@ -10,7 +10,7 @@ use testkit::{Ran, Scene, run};
 
 const PYTHON: &str = "/usr/bin/python3";
 
-fn becalm(scene: &Scene, words: &[&str]) -> Command {
+pub(crate) fn becalm(scene: &Scene, words: &[&str]) -> Command {
     let mut command = Command::new(BECALM);
     command.args(words).current_dir(scene.directory()).env_clear();
     command.env("PATH", "/usr/bin:/bin").env("HOME", scene.directory());
@@ -18,7 +18,7 @@ fn becalm(scene: &Scene, words: &[&str]) -> Command {
 }
 
 #[track_caller]
-fn answer(ran: &Ran) -> Value {
+pub(crate) fn answer(ran: &Ran) -> Value {
     let json = serde_json::from_slice(&ran.stdout);
     json.unwrap_or_else(|error| panic!("{error}: {}\n{}", ran.out(), ran.err()))
 }

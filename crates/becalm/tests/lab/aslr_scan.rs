@@ -70,3 +70,19 @@ fn what_cannot_be_walked_is_refused() {
     assert!(fails.err().contains("failed with status 1"), "{}", fails.err());
     assert_eq!(scan(&scene, &["--from", "0xfffffff"], &["true"]).code(), 2);
 }
+
+#[test]
+fn a_wrapper_whose_program_has_no_moved_layout_is_refused() {
+    let scene = Scene::new();
+    let program = moody(&scene);
+    let (exec, child) = (format!("exec {program}"), format!("{program}; true"));
+    for wrapped in [&["env", &program][..], &["sh", "-c", &exec], &["sh", "-c", &child]] {
+        let ran = scan(&scene, &["--layouts", "16"], wrapped);
+        assert_eq!(ran.code(), 125, "{wrapped:?} {}", ran.err());
+        assert!(ran.err().contains("only starts the program that takes the time"), "{}", ran.err());
+    }
+    // A script's interpreter is what is measured.
+    let busy = "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done; /bin/true";
+    let ran = scan(&scene, &["--layouts", "1", "--threshold", "900"], &["bash", "-c", busy]);
+    assert_eq!(ran.code(), 0, "{}", ran.err());
+}

@@ -100,3 +100,11 @@ fn lines_behind_labels_are_read_and_cut_ones_are_told() {
     assert_eq!(run(&mut becalm(&["/nowhere"])).code(), 1);
     assert_eq!(run(becalm(&["--", "no-such-command-here"]).env("PATH", "/bin")).code(), 127);
 }
+
+#[test]
+fn whose_addresses_they_are_is_said_of_a_wrapper() {
+    let err = |words: &[&str]| run(becalm(&[]).arg("--").args(words)).err();
+    assert!(err(&["env", "ls"]).contains("the addresses of env, and not"));
+    assert!(err(&["/bin/sh", "-c", "ls"]).contains("the addresses of sh, and not"));
+    assert_eq!(err(&["ls", "/nowhere"]), "");
+}

@@ -8,6 +8,7 @@ mod aslr_campaign_slurm;
 mod aslr_rank;
 mod aslr_scan;
 mod aslr_verify;
+mod aslr_wrapper;
 mod fork_collapse;
 mod old_names;
 mod profile;

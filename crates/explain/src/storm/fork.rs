@@ -61,12 +61,24 @@ pub enum ForkSource {
         /// The largest resident set of the interpreter at a fork, which the fork had to copy the
         /// page tables of.
         parent_rss_bytes: ByteUnits,
+        /// Where the line is called from, if it is in a function or a sourced file: most often.
+        #[serde(default)]
+        called_from: Option<CallerLine>,
     },
     /// What the processes' metadata operations are for.
     Causes {
         /// The operations by cause, most first.
         causes: Vec<CauseCount>,
     },
+}
+
+/// A line that calls another one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CallerLine {
+    /// The script; none of text that came from no file.
+    pub file: Option<SourcePath>,
+    /// The line, from 1.
+    pub line: u32,
 }
 
 impl ForkSource {
@@ -79,13 +91,28 @@ impl ForkSource {
                 cpu_us.seconds(),
                 operations(metadata_ops / (*processes).max(1)),
             ),
-            ForkSource::Line { file, interpreter, line, programs, processes, cpu_us, .. } => {
-                let file = file.as_ref().map(|file| recording::shown(split(file.bytes()).1));
+            ForkSource::Line {
+                file,
+                interpreter,
+                line,
+                programs,
+                processes,
+                cpu_us,
+                called_from,
+                ..
+            } => {
+                let base_name = |file: &SourcePath| recording::shown(split(file.bytes()).1);
+                let of = |file: &Option<SourcePath>| {
+                    file.as_ref().map_or_else(|| interpreter.clone(), base_name)
+                };
+                let called = called_from.as_ref();
+                let called = called.map(|at| format!(", called at {}:{},", of(&at.file), at.line));
                 let names = programs.iter().take(3);
                 let names = names.map(|name| name_of(name.as_deref()).to_owned());
                 format!(
-                    "{}:{line} forked {} processes ({}): {:.2} s of CPU",
-                    file.as_deref().unwrap_or(interpreter),
+                    "{}:{line}{} forked {} processes ({}): {:.2} s of CPU",
+                    of(file),
+                    called.unwrap_or_default(),
                     count(*processes),
                     listed(&names.collect::<Vec<_>>()),
                     cpu_us.seconds(),
@@ -293,6 +320,7 @@ struct LineForks {
     processes: u64,
     cpu: Micros,
     parent_rss: ByteUnits,
+    callers: BTreeMap<(Option<PathId>, u32), u64>,
 }
 
 /// The lines that fork enough to be a storm, most processes first.
@@ -332,6 +360,9 @@ impl LineForks {
         let program = process.execs.first().map(|exec| base_name(exec.path));
         *self.programs.entry(program).or_default() += 1;
         let origin = told.origin.as_ref();
+        if let Some(caller) = origin.and_then(|origin| origin.frames.get(1)) {
+            *self.callers.entry((caller.file, caller.line)).or_default() += 1;
+        }
         self.parent_rss = self.parent_rss.max(origin.map(|origin| origin.rss).unwrap_or_default());
         if self.interpreter.is_empty() {
             let exec = told.parent.and_then(|parent| recording.program(parent, told.started));
@@ -350,6 +381,12 @@ impl LineForks {
             processes: self.processes,
             cpu_us: self.cpu,
             parent_rss_bytes: self.parent_rss,
+            called_from: self.callers.into_iter().max_by_key(|(_, times)| *times).map(
+                |((file, line), _)| CallerLine {
+                    file: file.map(|file| survey.source_path(file)),
+                    line,
+                },
+            ),
         }
     }
 }

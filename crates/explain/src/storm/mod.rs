@@ -33,7 +33,7 @@ use crate::survey::{OpId, OpSurvey};
 pub use configuration::ConfigurationSource;
 pub use data::DataSource;
 pub use files::FilesSource;
-pub use fork::ForkSource;
+pub use fork::{CallerLine, ForkSource};
 pub use loader::{AllLists, LoaderSource, OneList};
 pub use locale::LocaleSource;
 pub use modules::{ModuleTool, ModulesSource, SubcommandOps};

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `log` | what a campaign writes down: a line a process |
 //! | `campaign` | many processes of each arm, run and written down |
+//! | `measured` | which program the time was taken of, behind a wrapper |
 //! | `verify` | whether all ranks have one layout, and what makes them differ |
 //! | `scan` | layouts walked one by one, and the slow ones tested again |
 //! | `analyze` | such logs, read and judged: counts, intervals, causes, plots |
@@ -11,5 +12,6 @@
 pub mod analyze;
 pub mod campaign;
 pub mod log;
+pub mod measured;
 pub mod scan;
 pub mod verify;

@@ -14,14 +14,17 @@ pub enum CollapseError {
     /// process_madvise(2) takes CAP_SYS_NICE, of the machine and not of a container's own.
     #[error(
         "process {pid}: process_madvise(MADV_COLLAPSE): {error}: the kernel lets only root (with \
-         CAP_SYS_NICE outside of user namespaces) put another process's memory into huge pages. \
-         `becalm run --hugepages -- CMD` needs no privilege: it asks for huge pages from the start"
+         CAP_SYS_NICE outside of user namespaces) put another process's memory into huge pages{}. \
+         `becalm run --hugepages -- CMD` needs no privilege: it asks for huge pages from the start",
+        why.as_ref().map(|why| format!("; and no thread of it can be lent for that: {why}")).unwrap_or_default()
     )]
     Unprivileged {
         /// The process.
         pid: i32,
         /// What the kernel said.
         error: io::Error,
+        /// Why no thread of the process could do it.
+        why: Option<LendRefusal>,
     },
     /// Reading /proc is refused.
     #[error("process {pid}: {path}: {error}: it is another user's, or has set-user-id rights")]
@@ -54,6 +57,34 @@ pub enum CollapseError {
         /// The file.
         path: String,
         /// The error.
+        error: io::Error,
+    },
+}
+
+/// Why no thread of a process was lent. The process is as it was.
+#[derive(Debug, thiserror::Error)]
+pub enum LendRefusal {
+    /// System calls may be answered by its end.
+    #[error("it has a filter of system calls (seccomp)")]
+    Filter,
+    /// A stopped job, or one that a debugger has.
+    #[error("it is stopped, or traced")]
+    Stopped,
+    /// Its instructions are x86-64's.
+    #[error("on this processor becalm has no instructions for it")]
+    Processor,
+    /// This processor, or program.
+    #[error("neither its program nor its C library has room behind its code")]
+    NoRoom,
+    /// None waits in a call that goes on after an interruption.
+    #[error("each of its threads is in a call that an interruption would end")]
+    NoThread,
+    /// By the kernel.
+    #[error("{call}: {error}")]
+    Ptrace {
+        /// What was asked for.
+        call: &'static str,
+        /// What the kernel said.
         error: io::Error,
     },
 }

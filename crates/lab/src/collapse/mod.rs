@@ -8,6 +8,7 @@
 //! | `process` | what /proc says: its memory, and whether it allows huge pages |
 //! | `blocks` | which memory huge pages fit |
 //! | `advise` | the call that has the kernel do it, from outside |
+//! | `lent/` | the same call by a thread of the process, where becalm may not; `not_lent` on other processors |
 //! | `held_signals` | signals to becalm meanwhile |
 //! | `error` | why a process was left as it was |
 
@@ -15,6 +16,10 @@ mod advise;
 mod blocks;
 mod error;
 mod held_signals;
+#[cfg(target_arch = "x86_64")]
+mod lent;
+#[cfg(not(target_arch = "x86_64"))]
+mod not_lent;
 mod process;
 
 use std::io;
@@ -22,8 +27,12 @@ use std::time::{Duration, Instant};
 
 use advise::Advised;
 use blocks::{BLOCK, Blocks, Range};
-pub use error::CollapseError;
+pub use error::{CollapseError, LendRefusal};
 use held_signals::SignalsHeldBack;
+#[cfg(target_arch = "x86_64")]
+use lent::LentThread;
+#[cfg(not(target_arch = "x86_64"))]
+use not_lent::NoLentThread as LentThread;
 pub use process::Memory;
 use process::TargetProcess;
 
@@ -48,10 +57,25 @@ pub struct Collapsed {
     pub refused_bytes: u64,
     /// The kernel's last reason for that.
     pub refused_why: Option<String>,
-    /// How long collapsing took, in nanoseconds. The process ran meanwhile.
+    /// How long collapsing took, in nanoseconds. The process ran meanwhile, but for a thread that
+    /// was lent.
     pub took_ns: u64,
+    /// Who asked the kernel for it.
+    pub by: CollapseCaller,
+    /// For how long one thread of the process was stopped for that, in nanoseconds; 0 from outside.
+    pub stopped_ns: u64,
     /// Whether a signal to becalm cut it short.
     pub cut_short: bool,
+}
+
+/// Who asks the kernel to collapse memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CollapseCaller {
+    /// becalm, from outside: nothing of the process is touched.
+    Becalm,
+    /// One thread of the process, which is stopped and lent for it.
+    Thread,
 }
 
 /// After so many blocks in a row for which the kernel has found no huge page, it is not asked for
@@ -64,24 +88,44 @@ const MOST: u64 = 16 * BLOCK;
 /// Puts a running process's private anonymous memory into huge pages, block by block. Tells how
 /// many bytes of how many have been asked for.
 ///
-/// The process is not stopped, and runs no instruction for it. Meant to be called in a process
-/// with one thread.
+/// The process is not stopped, and runs no instruction for it; where the kernel does not let this
+/// process ask from outside, one thread of it does ([`CollapseCaller::Thread`]). Meant to be called
+/// in a process with one thread.
 ///
 /// # Errors
 /// [`CollapseError`]: the process is as it was, or gone.
 pub fn collapse(pid: i32, progress: &dyn Fn(u64, u64)) -> Result<Collapsed, CollapseError> {
+    collapse_by(None, pid, progress)
+}
+
+/// The same, by this caller only.
+///
+/// # Errors
+/// [`CollapseError`]: the process is as it was, or gone.
+pub fn collapse_by(
+    caller: Option<CollapseCaller>,
+    pid: i32,
+    progress: &dyn Fn(u64, u64),
+) -> Result<Collapsed, CollapseError> {
     let process = TargetProcess { pid };
     let advised = Advised::open(pid).map_err(|_| CollapseError::Gone(pid))?;
     process.check()?;
-    advised.may_collapse().map_err(|error| refusal(pid, error))?;
+    let outside = match caller {
+        Some(CollapseCaller::Thread) => Err(io::Error::from_raw_os_error(libc::EPERM)),
+        _ => advised.may_collapse(),
+    };
     let (name, before) = (process.name()?, process.memory()?);
     let blocks = blocks::find(&process)?;
     if blocks.ranges.is_empty() {
         return Err(CollapseError::Small(pid, small(&before, &blocks)));
     }
     let held = SignalsHeldBack::all();
+    let caller = match outside {
+        Ok(()) => CollapseAsking::FromOutside(advised),
+        Err(error) => CollapseAsking::ByThread(Box::new(lent(&process, caller, error)?)),
+    };
     let mut work = CollapseWork {
-        advised,
+        caller,
         pid,
         refused: Vec::new(),
         why: None,
@@ -96,6 +140,7 @@ pub fn collapse(pid: i32, progress: &dyn Fn(u64, u64)) -> Result<Collapsed, Coll
     // itself has it move memory together.
     let again = std::mem::take(&mut work.refused);
     work.collapse(&again)?;
+    let (by, stopped) = work.caller.end();
     let took = since.elapsed();
     let why = work.why.filter(|_| !work.refused.is_empty()).map(|error| error.to_string());
     Ok(Collapsed {
@@ -109,19 +154,63 @@ pub fn collapse(pid: i32, progress: &dyn Fn(u64, u64)) -> Result<Collapsed, Coll
         refused_bytes: work.refused.iter().map(|range| range.bytes).sum(),
         refused_why: why,
         took_ns: nanos(took),
+        by,
+        stopped_ns: nanos(stopped),
         cut_short: work.cut_short,
     })
 }
 
-/// What it means that the kernel does not let becalm collapse anything of a process.
-fn refusal(pid: i32, error: io::Error) -> CollapseError {
+/// A thread of the process, since the kernel does not let becalm collapse anything of it.
+fn lent(
+    process: &TargetProcess,
+    caller: Option<CollapseCaller>,
+    error: io::Error,
+) -> Result<LentThread, CollapseError> {
+    let pid = process.pid;
     match error.raw_os_error() {
-        Some(libc::ESRCH) => CollapseError::Gone(pid),
+        Some(libc::ESRCH) => Err(CollapseError::Gone(pid)),
         Some(libc::EINVAL | libc::ENOSYS) => {
             let release = rustix::system::uname().release().to_string_lossy().into_owned();
-            CollapseError::OldKernel { release }
+            Err(CollapseError::OldKernel { release })
         }
-        _ => CollapseError::Unprivileged { pid, error },
+        _ if caller == Some(CollapseCaller::Becalm) => {
+            Err(CollapseError::Unprivileged { pid, error, why: None })
+        }
+        _ => LentThread::of(process).map_err(|why| CollapseError::Unprivileged {
+            pid,
+            error,
+            why: Some(why),
+        }),
+    }
+}
+
+/// How the kernel is asked.
+enum CollapseAsking {
+    FromOutside(Advised),
+    ByThread(Box<LentThread>),
+}
+
+impl CollapseAsking {
+    fn collapse(&mut self, range: Range) -> io::Result<()> {
+        match self {
+            CollapseAsking::FromOutside(advised) => advised.collapse(range.start, range.bytes),
+            CollapseAsking::ByThread(thread) => {
+                let advice = libc::MADV_COLLAPSE as u64;
+                thread.call(libc::SYS_madvise, [range.start, range.bytes, advice])
+            }
+        }
+    }
+
+    /// Leaves the process alone; for how long a thread of it was stopped.
+    fn end(&mut self) -> (CollapseCaller, Duration) {
+        match self {
+            CollapseAsking::FromOutside(_) => (CollapseCaller::Becalm, Duration::ZERO),
+            CollapseAsking::ByThread(thread) => {
+                // One that has gone needs nothing.
+                let _ = thread.end();
+                (CollapseCaller::Thread, thread.lent())
+            }
+        }
     }
 }
 
@@ -138,7 +227,7 @@ fn small(memory: &Memory, blocks: &Blocks) -> String {
 
 /// Collapsing, as far as it has come.
 struct CollapseWork<'a> {
-    advised: Advised,
+    caller: CollapseAsking,
     pid: i32,
     refused: Vec<Range>,
     why: Option<io::Error>,
@@ -170,12 +259,18 @@ impl CollapseWork<'_> {
     /// Asks for a range. One block that cannot be done may keep the kernel from trying those
     /// behind it, so that a range that fails is asked for again in halves.
     fn ask(&mut self, range: Range) -> Result<(), CollapseError> {
-        let Err(error) = self.advised.collapse(range.start, range.bytes) else {
+        let Err(error) = self.caller.collapse(range) else {
             self.in_vain = 0;
             return Ok(());
         };
         if error.raw_os_error() == Some(libc::ESRCH) {
             return Err(CollapseError::Gone(self.pid));
+        }
+        // Somebody has stopped the process, which ends the lending.
+        if error.raw_os_error() == Some(libc::EINTR) {
+            (self.cut_short, self.why) = (true, Some(error));
+            self.refused.push(range);
+            return Ok(());
         }
         if range.bytes <= BLOCK {
             self.refused.push(range);

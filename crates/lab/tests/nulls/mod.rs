@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use lab::aslr::analyze::{Doubt, Input, analyze};
+use lab::aslr::analyze::{AslrVerdict, Doubt, Input, SlowCause, analyze};
 use stats::Random;
 
 use crate::{Logs, QUESTION, even, read};
@@ -165,4 +165,98 @@ fn jobs_of_other_sizes_are_not_compared() {
     let inputs = [logs.write("on.log", jobs(16)), logs.write("off.log", jobs(4))];
     let analysis = analyze(&read(&inputs).unwrap(), &QUESTION).unwrap();
     assert_eq!((analysis.proven, analysis.doubt), (Some(false), Some(Doubt::Sizes)));
+}
+
+/// A campaign of 20 blocks of jobs of 8 ranks. Of each rank of an arm: the chance that the machine
+/// slows it, which its control loop shows, and that something unknown does.
+fn with_control(random: &mut Random, machine: [f64; 2], unknown: [f64; 2]) -> String {
+    let mut text = "{\"schema\":\"becalm.aslr.log/1\",\"campaign\":\"c\"}\n".to_owned();
+    for block in 0..20 {
+        for (side, arm) in ["on", "off"].into_iter().enumerate() {
+            for rank in 0..RANKS {
+                let is_machine = even(random) < machine[side];
+                let is_slow = is_machine || even(random) < unknown[side];
+                let avg = if is_slow { 0.2 } else { 0.1 } + 0.002 * even(random);
+                let control = if is_machine { 2e-4 } else { 1e-4 };
+                writeln!(
+                    text,
+                    "{{\"arm\":\"{arm}\",\"job\":{},\"block\":{block},\"rank\":{rank},\"min\":{avg},\
+                     \"avg\":{avg},\"max\":{avg},\"stddev\":0,\"control\":{control}}}",
+                    2 * block + side
+                )
+                .unwrap();
+            }
+        }
+    }
+    text
+}
+
+/// How often each verdict is given.
+fn verdicts(machine: [f64; 2], unknown: [f64; 2]) -> [f64; 3] {
+    let logs = Logs::new();
+    let mut random = Random::seeded(4);
+    let all = [AslrVerdict::Proven, AslrVerdict::Confounded, AslrVerdict::NotProven];
+    let mut times = [0; 3];
+    for _ in 0..TIMES {
+        let text = with_control(&mut random, machine, unknown);
+        let analysis = analyze(&read(&[logs.write("log", text)]).unwrap(), &QUESTION).unwrap();
+        let at = all.iter().position(|verdict| analysis.verdict == Some(*verdict)).unwrap();
+        times[at] += 1;
+    }
+    times.map(|times| times as f64 / TIMES as f64)
+}
+
+#[test]
+fn what_the_machine_slows_in_one_arm_is_a_confounder_and_hides_no_layout() {
+    // One rank in five of one arm is slow, all of them by the machine.
+    let [proven, confounded, _] = verdicts([0.2, 0.0], [0.0, 0.0]);
+    assert_eq!((proven, confounded), (0.0, 1.0));
+    // Beside something unknown that is the same in both arms.
+    let [proven, confounded, _] = verdicts([0.2, 0.0], [0.03, 0.03]);
+    println!("the machine in one arm: proven {proven}, confounded {confounded}");
+    assert!(proven <= FALSE && confounded > 0.8, "{proven} {confounded}");
+    // The machine in both arms, as often: a layout that slows one rank in five is proven.
+    let [proven, confounded, _] = verdicts([0.1, 0.1], [0.2, 0.0]);
+    println!("the machine in both, a layout in one: proven {proven}, confounded {confounded}");
+    assert!(proven > 0.8, "{proven} {confounded}");
+    // And nothing, where there is none.
+    let [proven, confounded, _] = verdicts([0.1, 0.1], [0.05, 0.05]);
+    println!("the same in both: proven {proven}, confounded {confounded}");
+    assert!(proven <= FALSE && confounded <= FALSE, "{proven} {confounded}");
+}
+
+#[test]
+fn what_was_left_out_is_told_by_cause_and_still_counts_as_slow() {
+    let logs = Logs::new();
+    let text = with_control(&mut Random::seeded(1), [0.2, 0.0], [0.0, 0.0]);
+    let analysis = analyze(&read(&[logs.write("log", text)]).unwrap(), &QUESTION).unwrap();
+    let [comparison] = &analysis.comparisons[..] else { panic!("{analysis:?}") };
+    let [left] = comparison.left_out[..] else { panic!("{comparison:?}") };
+    assert_eq!((left.cause, left.slow, left.baseline), (SlowCause::Machine, analysis.slow, 0));
+    assert!(left.slow > 20 && comparison.slow.seen == 0 && comparison.confounded);
+    assert_eq!(analysis.proven, Some(false));
+}
+
+#[test]
+fn arms_that_share_no_node_are_not_compared() {
+    let logs = Logs::new();
+    let text = |nodes: [&str; 2]| {
+        let mut text = "{\"schema\":\"becalm.aslr.log/1\",\"campaign\":\"c\"}\n".to_owned();
+        for job in 0..20 {
+            let (arm, node) = [("on", nodes[0]), ("off", nodes[1])][job % 2];
+            writeln!(
+                text,
+                "{{\"arm\":\"{arm}\",\"job\":{job},\"rank\":0,\"min\":0.1,\"avg\":0.1,\
+                 \"max\":0.1,\"stddev\":0,\"node\":\"{node}\"}}"
+            )
+            .unwrap();
+        }
+        text
+    };
+    let of = |nodes| {
+        let read = read(&[logs.write("log", text(nodes))]).unwrap();
+        analyze(&read, &QUESTION).unwrap().doubt
+    };
+    assert_eq!(of(["n1", "n2"]), Some(Doubt::Nodes));
+    assert_eq!(of(["n1", "n1"]), None);
 }

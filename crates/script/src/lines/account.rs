@@ -55,6 +55,10 @@ pub struct ScriptLine {
     pub text: Option<String>,
     /// Where it was called from most often, the innermost first: `file:line`.
     pub called_from: Vec<String>,
+    /// From where it was called, most often first.
+    pub callers: Vec<LineCaller>,
+    /// Whether it was run over and over from one place: it is in a loop, or what calls it is.
+    pub in_loop: bool,
     /// Processes that it started, with those that tell no line of their own and were started by
     /// these.
     pub processes: u64,
@@ -81,6 +85,15 @@ pub struct ScriptLine {
     pub advice: Vec<Advice>,
 }
 
+/// A place that a line was called from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct LineCaller {
+    /// The lines of the call stack above it, the innermost first: `file:line`.
+    pub from: Vec<String>,
+    /// How many processes it started then.
+    pub processes: u64,
+}
+
 /// How many processes ran a program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct StartedProgram {
@@ -93,6 +106,10 @@ pub struct StartedProgram {
 /// What makes two places the same line.
 type LineOrigin = (Option<PathId>, u32, Option<ProcessId>);
 
+/// What makes two starts of a program those of one place: the shell that runs the line, from where
+/// it was called, and the program.
+type LineRun = (Option<ProcessId>, Vec<Frame>, Option<String>);
+
 /// A line in the making.
 #[derive(Default)]
 struct Gathered {
@@ -100,6 +117,7 @@ struct Gathered {
     programs: BTreeMap<Option<String>, u64>,
     callers: BTreeMap<Vec<String>, u64>,
     functions: HashSet<String>,
+    repeats: HashMap<LineRun, u64>,
     own: u64,
 }
 
@@ -161,7 +179,13 @@ impl Gathered {
             line.system.0 = line.system.0.saturating_add(end.usage.system.0);
         }
         let program = process.execs.first().map(|exec| base_name(recording, exec.path));
-        *self.programs.entry(program).or_default() += 1;
+        *self.programs.entry(program.clone()).or_default() += 1;
+        if let Some(told) = recording.told(process.id)
+            && let Some((_, callers)) = told.origin.as_ref().and_then(|it| it.frames.split_first())
+        {
+            let run = (shell_of(recording, told), callers.to_vec(), program);
+            *self.repeats.entry(run).or_default() += 1;
+        }
         if let Some(origin) = &process.origin
             && let Some((frame, callers)) = origin.frames.split_first()
         {
@@ -188,11 +212,17 @@ impl Gathered {
     }
 
     fn finish(self, texts: &mut ScriptTexts) -> ScriptLine {
-        let Gathered { mut line, programs: by_name, callers, .. } = self;
+        let Gathered { mut line, programs: by_name, callers, repeats, .. } = self;
         line.programs = programs(by_name);
-        let most = callers.into_iter().max_by_key(|(_, times)| *times);
-        line.called_from = most.map(|(callers, _)| callers).unwrap_or_default();
+        let called = callers.into_iter().filter(|(from, _)| !from.is_empty());
+        line.callers = called.map(|(from, processes)| LineCaller { from, processes }).collect();
+        line.callers.sort_by_key(|caller| std::cmp::Reverse(caller.processes));
+        line.called_from =
+            line.callers.first().map(|caller| caller.from.clone()).unwrap_or_default();
         line.text = line.raw_file.as_deref().and_then(|file| texts.line(file, line.line));
+        line.in_loop = repeats.iter().any(|((.., program), times)| {
+            *times > advice::most_at_once(line.text.as_deref(), program.as_deref())
+        });
         line.advice = advice::advice(&line);
         line
     }
@@ -236,7 +266,7 @@ fn waited_for(recording: &Recording) -> Vec<bool> {
 }
 
 /// Each process's children.
-fn children(recording: &Recording) -> Vec<Vec<&Process>> {
+pub(super) fn children(recording: &Recording) -> Vec<Vec<&Process>> {
     let mut children = vec![Vec::new(); recording.processes.len()];
     for process in &recording.processes {
         if let Some(parent) = process.parent {

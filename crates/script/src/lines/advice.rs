@@ -31,12 +31,12 @@ pub(super) fn advice(line: &ScriptLine) -> Vec<Advice> {
         }
         let found =
             line.text.as_deref().and_then(|text| substituted(text, name, line.runs == "bash"));
-        let Some(text) = instead(name, line.runs == "bash") else { continue };
+        let Some(text) = said(name, line.runs == "bash", line.in_loop) else { continue };
         let (instead_of, write) = match found {
             Some((of, write)) => (Some(of), Some(write)),
             None => (None, None),
         };
-        all.push(Advice { program: name.to_owned(), text: text.to_owned(), instead_of, write });
+        all.push(Advice { program: name.to_owned(), text, instead_of, write });
     }
     if all.is_empty()
         && shell
@@ -56,9 +56,59 @@ pub(super) fn advice(line: &ScriptLine) -> Vec<Advice> {
 pub const SUBSHELL: &str = "call the function without `$( … )`, let it set a variable instead of printing; and read a \
      file with `read` in a loop instead of `$(<file)`";
 
+/// A line that is not understood whole, as one that goes on in the next, starts no more of one
+/// program at once.
+const MOST_UNSEEN: u64 = 9;
+
+/// How many processes of a program a line starts at most each time that it is run.
+pub(super) fn most_at_once(text: Option<&str>, program: Option<&str>) -> u64 {
+    let Some(text) = text else { return MOST_UNSEEN };
+    let goes_on = ["\\", "|", "&&", "||", "(", "{", "then", "do"];
+    let named = match program {
+        Some(name) => named(text, name) as u64,
+        None => text.matches(['(', '`', '|', '&']).count() as u64,
+    };
+    match named == 0 || goes_on.iter().any(|end| text.ends_with(end)) {
+        true => named + MOST_UNSEEN,
+        false => named,
+    }
+}
+
+/// What to do about a program that a line starts, where there is anything.
+fn said(program: &str, bash: bool, in_loop: bool) -> Option<String> {
+    let alone = instead(program, bash);
+    let together = if in_loop { instead_of_a_loop(program) } else { None };
+    match (alone, together) {
+        (Some(alone), Some(together)) => Some(format!("{alone}, or {together}")),
+        (one, other) => one.or(other).map(str::to_owned),
+    }
+}
+
+/// What does at once what a loop starts a program for over and over.
+fn instead_of_a_loop(program: &str) -> Option<&'static str> {
+    Some(match program {
+        "sed" | "tr" | "cut" | "head" | "tail" | "wc" | "grep" | "awk" | "gawk" | "mawk" => {
+            "filter the whole list once, outside the loop"
+        }
+        "mv" | "cp" => {
+            "move a directory's files at once: `mv -t DIRECTORY FILE…`, or the whole directory by its name"
+        }
+        "mkdir" => {
+            "make a directory once: `[ -d \"$directory\" ] || mkdir -p \"$directory\"`, where it is `mkdir -p` now"
+        }
+        "rm" | "rmdir" | "ln" | "chmod" | "chown" | "touch" | "stat" | "readlink" | "realpath"
+        | "ls" | "file" | "install" => {
+            "give it many files at once (`xargs`, `find … -exec … {} +`)"
+        }
+        "git" => "ask once for all: `git for-each-ref`, `git cat-file --batch`, `git ls-files`",
+        "python" | "python3" | "perl" | "ruby" => "do the whole loop in one such process",
+        _ => return None,
+    })
+}
+
 /// What does the same as a program without a process of its own, in bash or in any shell. Bash's
 /// manual, 'Shell Parameter Expansion' and 'Bash Builtin Commands'.
-pub fn instead(program: &str, bash: bool) -> Option<&'static str> {
+fn instead(program: &str, bash: bool) -> Option<&'static str> {
     Some(match program {
         "dirname" => {
             "`${path%/*}` is the same only where `path` is like `directory/name`: with a slash, but none \
@@ -86,41 +136,29 @@ pub fn instead(program: &str, bash: bool) -> Option<&'static str> {
         }
         "pwd" => "the shell's builtin `pwd -P` does what the program does",
         "sed" | "tr" | "cut" | "head" | "tail" | "wc" if bash => {
-            "use `${text//a/b}`, `${text,,}`, `read -r` or `${#text}`, or filter the whole list \
-             once, outside the loop"
+            "use `${text//a/b}`, `${text,,}`, `read -r` or `${#text}`"
         }
         "sed" | "tr" | "cut" | "head" | "tail" | "wc" => {
-            "use `${text%…}`, `${text#…}`, `read -r` or `${#text}`, or filter the whole list \
-             once, outside the loop"
+            "use `${text%…}`, `${text#…}`, `read -r` or `${#text}`"
         }
-        "grep" | "awk" | "gawk" | "mawk" if bash => {
-            "use `[[ $text =~ … ]]`, or filter the whole list once, outside the loop"
-        }
-        "grep" | "awk" | "gawk" | "mawk" => {
-            "use `case $text in`, or filter the whole list once, outside the loop"
-        }
-        "mv" | "cp" => {
-            "move a directory's files at once: `mv -t DIRECTORY FILE…`, or the whole directory by its name"
-        }
-        "mkdir" => {
-            "make a directory once: `[ -d \"$directory\" ] || mkdir -p \"$directory\"`, where it is `mkdir -p` now"
-        }
-        "rm" | "rmdir" | "ln" | "chmod" | "chown" | "touch" | "stat" | "readlink" | "realpath"
-        | "ls" | "file" | "install" => {
-            "give it many files at once (`xargs`, `find … -exec … {} +`)"
-        }
-        "git" => "ask once for all: `git for-each-ref`, `git cat-file --batch`, `git ls-files`",
-        "python" | "python3" | "perl" | "ruby" => "do the whole loop in one such process",
+        "grep" | "awk" | "gawk" | "mawk" if bash => "use `[[ $text =~ … ]]`",
+        "grep" | "awk" | "gawk" | "mawk" => "use `case $text in`",
         _ => return None,
     })
 }
 
 /// Whether a line has a word that is a program's name, by itself or at the end of a path.
 fn is_named(text: &str, program: &str) -> bool {
+    named(text, program) > 0
+}
+
+/// How often it has.
+fn named(text: &str, program: &str) -> usize {
     let is_part = |char: char| char.is_alphanumeric() || "_-.+".contains(char);
-    text.match_indices(program).any(|(at, _)| {
-        !text[..at].ends_with(is_part) && !text[at + program.len()..].starts_with(is_part)
-    })
+    let places = text.match_indices(program).filter(|(at, _)| {
+        !text[..*at].ends_with(is_part) && !text[at + program.len()..].starts_with(is_part)
+    });
+    places.count()
 }
 
 /// The substitution in a line that has a program, as it stands there, and what is the same
@@ -172,7 +210,7 @@ fn is_one_file(word: &str) -> bool {
 mod tests {
     use std::process::Command;
 
-    use super::{is_named, substituted};
+    use super::{is_named, most_at_once, said, substituted};
 
     /// What a variable may hold.
     const HOSTILE: [&str; 24] = [
@@ -310,5 +348,25 @@ mod tests {
         for text in ["x=$(f)", "mydirname x", "dirname_of x", "$cmd a", "dirname-all", ""] {
             assert!(!is_named(text, "dirname"), "{text}");
         }
+    }
+
+    #[test]
+    fn what_is_said_of_loops_is_said_in_loops_alone() {
+        for program in ["sed", "grep", "mv", "mkdir", "rm", "git", "python3"] {
+            let (alone, looped) = (said(program, true, false), said(program, true, true).unwrap());
+            assert!(!alone.clone().is_some_and(|text| text.contains("loop")), "{program}");
+            assert!(looped.len() > alone.unwrap_or_default().len(), "{program}");
+        }
+        assert_eq!(said("dirname", true, true), said("dirname", true, false));
+    }
+
+    #[test]
+    fn a_line_starts_as_many_at_once_as_it_names() {
+        assert_eq!(most_at_once(Some("x=$(sed a | sed b)"), Some("sed")), 2);
+        assert_eq!(most_at_once(Some("x=$(sed a)"), Some("sed")), 1);
+        // What may start more than can be seen there is no loop's yet.
+        assert!(most_at_once(Some("sed a |"), Some("sed")) > 5);
+        assert!(most_at_once(Some("$tool a"), Some("sed")) > 5);
+        assert!(most_at_once(None, Some("sed")) > 5);
     }
 }

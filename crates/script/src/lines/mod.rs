@@ -8,6 +8,7 @@
 //! | `make` | make's line, read from outside |
 //! | `python` | the hook by which Python tells its line |
 //! | `account` | a recording's processes, line by line |
+//! | `processes` | the same as the tree of processes |
 //! | `phases` | what a start's time went to |
 //! | `shim` | programs that only start another |
 //! | `advice` | what to write instead, where only an edit of the script helps |
@@ -18,12 +19,14 @@ mod bash;
 mod look;
 mod make;
 mod phases;
+mod processes;
 mod python;
 mod shim;
 mod symbols;
 
-pub use account::{ScriptLine, ScriptLines, StartedProgram};
+pub use account::{LineCaller, ScriptLine, ScriptLines, StartedProgram};
 pub use look::LineFinder;
 pub use phases::Phases;
+pub use processes::{StartedProcess, processes};
 pub use python::hook;
 pub use shim::Shim;

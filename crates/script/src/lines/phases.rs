@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use recording::{Attributor, Cause, Kind, Nanos, Outcome, Phase, Process, ProcessId, Recording};
+use recording::{
+    Attributor, Cause, Kind, Nanos, Outcome, Phase, Process, ProcessId, Recording, Usage,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -16,7 +18,8 @@ pub struct Phases {
     #[serde(rename = "fork_ns")]
     pub fork: Nanos,
     /// From the child's birth to its first execve: redirections, the search over PATH. Of a
-    /// subshell that has waited for children before, from the end of the last one.
+    /// subshell that has waited for children before, from the end of the last one; and no longer than
+    /// the process ran in all its life, but for the recorder's stops: what is longer, it waited.
     #[serde(rename = "setup_ns")]
     pub setup: Nanos,
     /// In execve, until the new program took over.
@@ -31,12 +34,21 @@ pub struct Phases {
     /// All else, without the lives of its own children.
     #[serde(rename = "work_ns")]
     pub work: Nanos,
+    /// The part of that in which it had no processor: it slept, or waited for input, a file or its
+    /// turn. What it took beyond all its processor time; so it waited for so long at least.
+    #[serde(rename = "waiting_ns")]
+    pub waiting: Nanos,
 }
 
 impl Phases {
     /// What is paid before a program does anything of its own.
     pub fn start(&self) -> Nanos {
         self.fork + self.setup + self.exec + self.loader + self.locale
+    }
+
+    /// What a program did of its own, without its waiting.
+    pub fn own_work(&self) -> Nanos {
+        Nanos(self.work.0.saturating_sub(self.waiting.0))
     }
 }
 
@@ -48,8 +60,12 @@ impl std::ops::AddAssign for Phases {
         self.loader += other.loader;
         self.locale += other.locale;
         self.work += other.work;
+        self.waiting += other.waiting;
     }
 }
+
+/// The recorder's stops of a process before its first execve take less.
+const STOPS: Nanos = Nanos(2_000_000);
 
 /// What calls say of the processes' phases, gathered in one pass.
 pub(super) struct PhaseMoments {
@@ -127,9 +143,15 @@ impl PhaseMoments {
                 phases.loader += since(exec.at, (*loaded).min(ended));
             }
         }
+        let cpu = process.end.and_then(|end| cpu(&end.usage));
+        if let Some(cpu) = cpu {
+            phases.setup = phases.setup.min(cpu + STOPS);
+        }
         let lived = since(process.started, ended);
-        let told = phases.setup + phases.exec + phases.loader + phases.locale + lived_by(children);
+        let told = phases.setup + phases.exec + phases.loader + phases.locale;
+        let told = told + lived_by(children, process.started, ended);
         phases.work = Nanos(lived.0.saturating_sub(told.0));
+        phases.waiting = cpu.map_or(Nanos(0), |cpu| Nanos(phases.work.0.saturating_sub(cpu.0)));
         phases
     }
 
@@ -146,10 +168,24 @@ fn last_end(children: &[&Process], before: Nanos) -> Nanos {
     ends.filter(|end| *end <= before).max().unwrap_or(Nanos(0))
 }
 
-/// How long children lived, side by side or not.
-fn lived_by(children: &[&Process]) -> Nanos {
-    let lives = children.iter().filter_map(|child| Some(since(child.started, child.end?.at)));
-    lives.fold(Nanos(0), |sum, life| sum + life)
+/// For how long of a time any of the children lived.
+fn lived_by(children: &[&Process], from: Nanos, to: Nanos) -> Nanos {
+    let lives = children.iter().filter_map(|child| Some((child.started, child.end?.at.min(to))));
+    let mut lives: Vec<_> = lives.collect();
+    lives.sort_unstable();
+    let (mut lived, mut until) = (Nanos(0), from);
+    for (started, ended) in lives {
+        lived += since(started.max(until), ended);
+        until = until.max(ended);
+    }
+    lived
+}
+
+/// The processor time of a process, without its children's; none where it is not told, since no
+/// process takes none.
+fn cpu(usage: &Usage) -> Option<Nanos> {
+    let micros = usage.user.0.saturating_add(usage.system.0);
+    (micros > 0).then(|| Nanos(micros.saturating_mul(1000)))
 }
 
 /// From one moment to a later one.

@@ -133,8 +133,8 @@ impl PreparedBuiltins {
 /// The numbers as a person reads them.
 fn words(counted: &CountedStarts) -> String {
     if counted.shells == 0 {
-        return "no start was avoided: no shell of the command took the builtins (sh, dash, bash in \
-                POSIX mode and interactive shells read no BASH_ENV)"
+        return "no start was avoided: no shell of the command took the builtins (sh, dash, bash \
+                that was started in POSIX mode and interactive shells read no BASH_ENV)"
             .to_owned();
     }
     let all = counted.avoided + counted.started();

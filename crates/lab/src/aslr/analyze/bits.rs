@@ -1,4 +1,5 @@
-//! Whether slow processes share a bit of an address: a hint where to look, no cause.
+//! Whether slow processes share a bit of an address: a hint where to look, no cause. Those whose
+//! cause is known to be another are not among them.
 //!
 //! Compared within blocks only: over a whole campaign any bit seems to matter, because the
 //! machine's speed changes as slowly as some addresses do.
@@ -10,7 +11,7 @@ use serde::Serialize;
 use stats::{Chance, Count};
 
 use super::LEVEL;
-use super::limit::SlowLimits;
+use super::explained::SlowCauses;
 use super::read::{RankSample, RankSamples};
 
 /// Pages are mapped, so lower bits do not change; higher ones are all the same to users.
@@ -55,16 +56,16 @@ type Sides = (Count, Count);
 
 impl Bits {
     /// None where no process tells its addresses, or of no block.
-    pub(super) fn of(samples: &RankSamples, limits: &SlowLimits) -> Option<Bits> {
+    pub(super) fn of(samples: &RankSamples, causes: &SlowCauses<'_>) -> Option<Bits> {
         let mut groups = groups(samples);
         if groups.is_empty() {
             return None;
         }
         // Where nothing is slow, slow ones share nothing.
-        groups.retain(|group| group.iter().any(|sample| limits.is_slow(sample)));
+        groups.retain(|group| group.iter().any(|sample| causes.is_open(sample)));
         let (mut tested, mut found) = (0, Vec::new());
         for map in 0..samples.maps.len() {
-            let seen = group_bits(samples, limits, &groups, map as u16);
+            let seen = group_bits(samples, causes, &groups, map as u16);
             for number in 0..NUMBER {
                 let sides: Vec<Sides> = seen.iter().map(|bits| bits[number]).collect();
                 let varies = |(set, clear): &Sides| set.of > 0 && clear.of > 0;
@@ -102,7 +103,7 @@ fn groups(samples: &RankSamples) -> Vec<Vec<&RankSample>> {
 /// The counts of each bit of a mapping, group by group.
 fn group_bits(
     samples: &RankSamples,
-    limits: &SlowLimits,
+    causes: &SlowCauses<'_>,
     groups: &[Vec<&RankSample>],
     map: u16,
 ) -> Vec<[Sides; NUMBER]> {
@@ -112,7 +113,7 @@ fn group_bits(
         for sample in group {
             let maps = samples.details(sample).map_or(&[][..], |details| &details.maps);
             let Some((_, address)) = maps.iter().find(|(name, _)| *name == map) else { continue };
-            let is_slow = u64::from(limits.is_slow(sample));
+            let is_slow = u64::from(causes.is_open(sample));
             for (sides, is_set) in all.iter_mut().zip(bits(*address)) {
                 let count = if is_set { &mut sides.0 } else { &mut sides.1 };
                 count.of += 1;

@@ -32,6 +32,13 @@ pub enum SlowCause {
     Unknown,
 }
 
+impl SlowCause {
+    /// Whether the layout may have done it: nothing else is known to have.
+    pub(super) fn may_be_layout(self) -> bool {
+        matches!(self, SlowCause::Layout | SlowCause::Unknown)
+    }
+}
+
 /// What the control loop usually takes, by campaign and block.
 pub(super) struct Control {
     medians: HashMap<Option<(usize, u64)>, f64>,

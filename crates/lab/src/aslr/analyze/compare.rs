@@ -8,9 +8,11 @@ use stats::{Chance, Count, least_seen, sample_size};
 
 use super::LEVEL;
 use super::count::{SlowTally, sum};
+use super::explained::ExcludedSlow;
 use super::read::RankSamples;
 
-/// One arm against the baseline.
+/// One arm against the baseline. Slow processes of another known cause than the layout are left
+/// out of it.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ArmComparison {
     /// The arm.
@@ -38,6 +40,13 @@ pub struct ArmComparison {
     pub p_two_sided: f64,
     /// Whether the arm has more: `p` is at most 5 %.
     pub proven: bool,
+    /// The slow processes that are left out, by what made them slow.
+    pub left_out: Vec<ExcludedSlow>,
+    /// `p`, had none been left out.
+    pub p_of_all: f64,
+    /// Whether the arm has more slow processes, proven as above, but only with those that are left
+    /// out: what differs between the arms is not the layout.
+    pub confounded: bool,
     /// What a conclusion would take; none where the arm has not more, or it is proven.
     pub needed: Option<NeededRuns>,
 }
@@ -102,11 +111,28 @@ impl ArmComparison {
             p,
             p_two_sided: corrected(chance.as_unlikely(slow.seen)),
             proven,
+            left_out: Vec::new(),
+            p_of_all: p,
+            confounded: false,
             needed: match proven {
                 true => None,
                 false => NeededRuns::of(slow, base, LEVEL / comparisons as f64),
             },
         }
+    }
+}
+
+impl ArmComparison {
+    /// Says what all slow processes would have shown, those that were left out among them.
+    pub(super) fn beside(
+        mut self,
+        all: &ArmComparison,
+        left_out: Vec<ExcludedSlow>,
+    ) -> ArmComparison {
+        self.p_of_all = all.p;
+        self.confounded = all.proven && !self.proven;
+        self.left_out = left_out;
+        self
     }
 }
 

@@ -6,7 +6,7 @@ use stats::{Bounds, Chance, Count, Summary, any};
 
 use super::CONFIDENCE;
 use super::limit::SlowLimits;
-use super::read::{LoggedRun, RankSamples};
+use super::read::{LoggedRun, RankSample, RankSamples};
 
 /// Clusters are only spoken of where chance makes them less often than this.
 const CERTAIN: f64 = 0.001;
@@ -17,12 +17,12 @@ pub(super) struct SlowTally {
 }
 
 impl SlowTally {
-    pub(super) fn of(samples: &RankSamples, limits: &SlowLimits) -> SlowTally {
+    pub(super) fn of(samples: &RankSamples, is_slow: impl Fn(&RankSample) -> bool) -> SlowTally {
         let mut of_run = vec![Count { seen: 0, of: 0 }; samples.runs.len()];
         for sample in &samples.samples {
             let count = &mut of_run[sample.run as usize];
             count.of += 1;
-            count.seen += u64::from(limits.is_slow(sample));
+            count.seen += u64::from(is_slow(sample));
         }
         SlowTally { of_run }
     }

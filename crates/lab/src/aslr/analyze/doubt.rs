@@ -1,5 +1,7 @@
 //! Why nothing can be told, where that is so: better said than guessed.
 
+use std::collections::HashSet;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -19,12 +21,15 @@ pub enum Doubt {
     Speeds,
     /// Jobs of one arm have more processes than those of another, and so more slow ones.
     Sizes,
+    /// No node has run jobs of both arms: what differs may be the nodes.
+    Nodes,
 }
 
 pub(super) fn doubt(
     limits: &SlowLimits,
     tally: &SlowTally,
     samples: &RankSamples,
+    baseline: usize,
     comparisons: &[ArmComparison],
 ) -> Option<Doubt> {
     if limits.are_of_several_speeds {
@@ -38,5 +43,23 @@ pub(super) fn doubt(
     let sizes: Vec<f64> = (0..samples.arms.len()).map(size).collect();
     let least = sizes.iter().copied().fold(f64::INFINITY, f64::min);
     let most = sizes.iter().copied().fold(0.0, f64::max);
-    (by_jobs && most > least * (1.0 + ALIKE)).then_some(Doubt::Sizes)
+    if by_jobs && most > least * (1.0 + ALIKE) {
+        return Some(Doubt::Sizes);
+    }
+    share_no_node(samples, baseline).then_some(Doubt::Nodes)
+}
+
+/// Whether an arm has run on other nodes than the baseline, all of whose processes tell theirs.
+fn share_no_node(samples: &RankSamples, baseline: usize) -> bool {
+    let mut nodes: Vec<Option<HashSet<&str>>> = vec![Some(HashSet::new()); samples.arms.len()];
+    for sample in &samples.samples {
+        let node = samples.details(sample).and_then(|details| details.node.as_deref());
+        let of_arm = &mut nodes[samples.run(sample).arm];
+        match (node, of_arm.as_mut()) {
+            (Some(node), Some(told)) => _ = told.insert(node),
+            _ => *of_arm = None,
+        }
+    }
+    let Some(of_baseline) = nodes[baseline].take() else { return false };
+    nodes.iter().flatten().any(|of_arm| of_arm.is_disjoint(&of_baseline))
 }

@@ -1,7 +1,8 @@
 //! What logs of many processes prove.
 //!
 //! A mean says nothing about one slow process in thousands, so those are counted: each process
-//! that took longer than a fixed limit. Processes of a job share its fate, so jobs are counted, and
+//! that took longer than a fixed limit, and those with another known cause than the layout are left
+//! out where arms are compared. Processes of a job share its fate, so jobs are counted, and
 //! compared by Fisher's exact test, within blocks where there are blocks.
 //!
 //! | file | what it holds |
@@ -12,6 +13,7 @@
 //! | `doubt` | why nothing can be told, where that is so |
 //! | `compare` | whether an arm has more than another, and what a conclusion takes |
 //! | `slow` | the slow ones, by name |
+//! | `explained` | which of them have another cause than the layout, and leave |
 //! | `cause` | what made one slow, as far as that was tested |
 //! | `bits` | whether slow ones share a bit of an address |
 //! | `plot/` | every process as a mark, and the tails of the arms |
@@ -21,6 +23,7 @@ mod cause;
 mod compare;
 mod count;
 mod doubt;
+mod explained;
 mod limit;
 mod plot;
 mod read;
@@ -35,11 +38,13 @@ pub use cause::SlowCause;
 pub use compare::{ArmComparison, ComparedUnit, NeededRuns};
 pub use count::{ArmCount, Clusters, Risk};
 pub use doubt::Doubt;
+pub use explained::ExcludedSlow;
 pub use read::{
     Input, LogReadError, LogTrouble, MOST_DETAILS, MOST_SAMPLES, RankSamples, Statistic,
 };
 pub use slow::SlowRank;
 
+use explained::SlowCauses;
 use limit::SlowLimits;
 pub(crate) use limit::median;
 pub(crate) use read::published;
@@ -65,6 +70,8 @@ pub struct AnalysisOptions {
 pub struct Analysis {
     /// Whether an arm has more slow processes than the baseline; null where there is only one arm.
     pub proven: Option<bool>,
+    /// What that comes to; null where there is only one arm.
+    pub verdict: Option<AslrVerdict>,
     /// Slow is what takes longer than the median by this share.
     pub threshold: f64,
     /// Whose median: the baseline's name.
@@ -94,6 +101,32 @@ pub struct Analysis {
     pub bits: Option<Bits>,
 }
 
+/// What the comparison of the arms comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AslrVerdict {
+    /// An arm has more slow processes, whose cause may be the layout.
+    Proven,
+    /// None has, as far as that is proven.
+    NotProven,
+    /// An arm has more, but of those that have another known cause than the layout.
+    Confounded,
+    /// Nothing can be told: see `doubt`.
+    CannotBeTold,
+}
+
+impl AslrVerdict {
+    fn of(doubt: Option<Doubt>, comparisons: &[ArmComparison]) -> Option<AslrVerdict> {
+        let any = |is: fn(&ArmComparison) -> bool| comparisons.iter().any(is);
+        (!comparisons.is_empty()).then(|| match doubt {
+            Some(_) => AslrVerdict::CannotBeTold,
+            None if any(|comparison| comparison.proven) => AslrVerdict::Proven,
+            None if any(|comparison| comparison.confounded) => AslrVerdict::Confounded,
+            None => AslrVerdict::NotProven,
+        })
+    }
+}
+
 /// Samples that cannot be judged.
 #[derive(Debug, thiserror::Error)]
 pub enum AnalyzeError {
@@ -110,7 +143,9 @@ pub fn analyze(samples: &RankSamples, options: &AnalysisOptions) -> Result<Analy
     let baseline = baseline(samples);
     let limits = SlowLimits::of(samples, options.threshold)
         .ok_or_else(|| AnalyzeError::NoTimes(samples.arms[baseline].name.clone()))?;
-    let tally = count::SlowTally::of(samples, &limits);
+    let causes = SlowCauses::of(samples, &limits, options.threshold);
+    let tally = count::SlowTally::of(samples, |sample| limits.is_slow(sample));
+    let open = count::SlowTally::of(samples, |sample| causes.is_open(sample));
     let clusters = Clusters::of(samples, &limits);
     let clustered = clusters.is_some_and(|clusters| clusters.clustered);
     let arms = (0..samples.arms.len())
@@ -118,15 +153,25 @@ pub fn analyze(samples: &RankSamples, options: &AnalysisOptions) -> Result<Analy
         .collect();
     let mut comparisons: Vec<_> = (0..samples.arms.len())
         .filter(|arm| *arm != baseline)
-        .map(|arm| ArmComparison::of(samples, &tally, arm, baseline, clustered))
+        .map(|arm| {
+            let of = |tally| ArmComparison::of(samples, tally, arm, baseline, clustered);
+            let (comparison, left_out) = (of(&open), causes.left_out(arm, baseline));
+            match left_out.is_empty() {
+                true => comparison,
+                false => comparison.beside(&of(&tally), left_out),
+            }
+        })
         .collect();
-    let doubt = doubt::doubt(&limits, &tally, samples, &comparisons);
+    let doubt = doubt::doubt(&limits, &tally, samples, baseline, &comparisons);
     if doubt.is_some() {
-        comparisons.iter_mut().for_each(|comparison| comparison.proven = false);
+        comparisons.iter_mut().for_each(|comparison| {
+            (comparison.proven, comparison.confounded) = (false, false);
+        });
     }
     let is_proven = || comparisons.iter().any(|comparison| comparison.proven);
     Ok(Analysis {
         proven: (!comparisons.is_empty()).then(is_proven),
+        verdict: AslrVerdict::of(doubt, &comparisons),
         threshold: options.threshold,
         baseline: samples.arms[baseline].name.clone(),
         limit: limits.typical,
@@ -139,7 +184,7 @@ pub fn analyze(samples: &RankSamples, options: &AnalysisOptions) -> Result<Analy
         clusters,
         slow: tally.slow(),
         slow_ranks: slow::named(samples, &limits, options),
-        bits: Bits::of(samples, &limits),
+        bits: Bits::of(samples, &causes),
     })
 }
 

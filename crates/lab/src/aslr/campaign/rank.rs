@@ -13,6 +13,7 @@ use super::control;
 use super::output::{Redirected, follow};
 use crate::aslr::analyze::published;
 use crate::aslr::log::Address;
+use crate::aslr::measured::MeasuredProgram;
 use crate::aslr::verify::beginnings;
 
 /// What begins a rank's line.
@@ -90,6 +91,12 @@ pub enum RankError {
     /// The processor that is asked for is not this rank's, or no other one is.
     #[error("the processor cannot be changed: {0}")]
     Processor(io::Error),
+    /// It was moved, and is not what was measured.
+    #[error(
+        "{0} only starts the program that takes the time, and that one does not have its layout: \
+         give the program itself, without a wrapper, or leave out the arm `job` (--arms on,off)"
+    )]
+    Wrapper(String),
     /// Pipes, /proc.
     #[error("{0}")]
     System(#[from] io::Error),
@@ -108,12 +115,13 @@ impl RankMeasures {
     }
 
     /// Lets a rank run to its end, and notes what is looked at beside its times.
-    fn beside(&mut self, child: AtExec, vectors: bool) -> io::Result<Timed> {
+    fn beside(&mut self, child: AtExec, vectors: bool) -> io::Result<(Timed, MeasuredProgram)> {
         self.first_cpu = watch::processor(child.pid());
         let before = control::on(self.first_cpu);
         let waited = watch::waited(child.pid());
+        let mut at_end = None;
         let timed = child.timed_by(|pid| {
-            let end = watch::to_end(pid, vectors)?;
+            let end = at_end.insert(watch::to_end(pid, vectors)?);
             self.last_cpu = end.processor;
             let waited = end.waited.zip(waited).and_then(|(end, start)| end.checked_sub(start));
             self.waited = waited.map(|waited| waited.as_secs_f64());
@@ -121,7 +129,8 @@ impl RankMeasures {
             Ok(end.at)
         })?;
         self.control = Some((before + control::on(self.last_cpu)) / 2.0);
-        Ok(timed)
+        let measured = at_end.map(|end| MeasuredProgram::of(&end, &timed));
+        Ok((timed, measured.unwrap_or(MeasuredProgram::Started)))
     }
 }
 
@@ -153,11 +162,21 @@ pub fn run(
     let lines = follow(pipe, published_line);
     let maps = beginnings(&fs::read_to_string(format!("/proc/{}/maps", child.pid()))?);
     let mut told = RankMeasures { rank, node, maps, ..RankMeasures::default() };
-    let timed = match seat.beside {
-        RankDetails::Nothing => child.timed()?,
+    let (timed, measured) = match seat.beside {
+        RankDetails::Nothing => (child.timed()?, MeasuredProgram::Started),
         RankDetails::Machine => told.beside(child, false)?,
         RankDetails::MachineAndVectors => told.beside(child, true)?,
     };
+    if let (Some(MemoryLayout::Moved(_)), true, Ended::Exited(0)) =
+        (seat.layout, measured != MeasuredProgram::Started, timed.ended)
+    {
+        return Err(RankError::Wrapper(command.argv[0].to_string_lossy().into_owned()));
+    }
+    match measured {
+        MeasuredProgram::Started => {}
+        MeasuredProgram::Executed(maps) => told.maps = maps,
+        MeasuredProgram::Children => told.maps.clear(),
+    }
     told.cpu = (timed.user + timed.system).as_secs_f64();
     told.wall = timed.wall.as_secs_f64();
     Ok((lines.all(), told, timed.ended))

@@ -173,10 +173,11 @@ fn complete(process: &mut LoggedProcess, job: &CampaignJob) {
     process.arm = job.arm.name().to_owned();
     process.job = job.number;
     process.block = Some(job.block);
-    process.layout = Some(match job.layout {
-        None => hash(&process.maps),
-        layout => name(layout),
-    });
+    process.layout = match job.layout {
+        // Of a child that took the time, nobody knows.
+        None => (!process.maps.is_empty()).then(|| hash(&process.maps)),
+        layout => Some(name(layout)),
+    };
 }
 
 /// The median of the block's quickest job: what analyze, too, calls slow by.

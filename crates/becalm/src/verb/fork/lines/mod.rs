@@ -1,12 +1,13 @@
 //! `becalm fork lines`.
 
+mod tree;
 pub mod view;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use recording::shown_name;
-use script::lines::{ScriptLines, hook};
+use recording::{Recording, shown_name};
+use script::lines::{ScriptLines, hook, processes};
 use watch::{RecordedStarts, Until};
 
 use crate::attached::{self, AttachRequest};
@@ -30,6 +31,7 @@ watched alike and one reports.
 
 Examples:
   becalm fork lines -- ./unpack.sh list.txt
+  becalm fork lines --processes -- ./configure
   becalm fork lines --all -- bash -c 'for i in 1 2 3; do dirname /a/b; done'
   becalm fork lines all.becalm --rank 7
   becalm fork lines --until 10 --attach $(pgrep -o make)
@@ -54,6 +56,10 @@ pub struct ForkLinesArgs {
     /// Show every line that started something, and the whole of every script
     #[arg(long)]
     all: bool,
+
+    /// Show the processes, too, as the tree that they are, with what each one's time went to
+    #[arg(long)]
+    processes: bool,
 
     /// Tell the time that opening files of locales takes, too, from what programs do after their
     /// start; it costs a stop at every open
@@ -85,7 +91,7 @@ fn of_running(args: &ForkLinesArgs) -> Result<u8, Failure> {
         AttachRequest { pids, from_exec: false, until: args.until.clone(), starts: Some(starts) };
     let recording = attached::and_read(wanted, None)?.recording;
     explain::warnings(&recording).iter().for_each(|warning| term::warn(&warning.text));
-    let answer = ForkLines::of(&recording, ScriptLines::of(&recording), 0);
+    let answer = account(args, &recording, 0);
     let pids: Vec<String> = args.attach.iter().map(ToString::to_string).collect();
     let next = format!("becalm attach {}", pids.join(" "));
     let report = |columns| answer.render(columns, args.all, &next);
@@ -96,7 +102,7 @@ fn of_running(args: &ForkLinesArgs) -> Result<u8, Failure> {
 fn of_recording(args: &ForkLinesArgs, file: &Path) -> Result<u8, Failure> {
     let recording = args.report.rank.load(file)?;
     explain::warnings(&recording).iter().for_each(|warning| term::warn(&warning.text));
-    let mut answer = ForkLines::of(&recording, ScriptLines::of(&recording), 0);
+    let mut answer = account(args, &recording, 0);
     answer.recording = Some(shown_name(file));
     answer.rank = args.report.rank.asked_for();
     let next = format!("becalm report {} --by line", args.report.rank.quoted(file));
@@ -123,8 +129,7 @@ fn of_command(args: &ForkLinesArgs) -> Result<u8, Failure> {
     };
     report.rank.say_what_is_missing(&finished);
     if !report.rank.is_silent() {
-        let mut answer =
-            ForkLines::of(&recording, ScriptLines::of(&recording), finished.still_running);
+        let mut answer = account(args, &recording, finished.still_running);
         answer.rank = report.rank.number();
         let next = next(args, &answer);
         let screen = |columns| answer.render(columns, args.all, &next);
@@ -133,6 +138,12 @@ fn of_command(args: &ForkLinesArgs) -> Result<u8, Failure> {
     // What ends by its command's signal drops nothing.
     drop(hook);
     recorded::pass_on(&finished)
+}
+
+fn account(args: &ForkLinesArgs, recording: &Recording, still_running: usize) -> ForkLines {
+    let mut answer = ForkLines::of(recording, ScriptLines::of(recording), still_running);
+    answer.process_tree = args.processes.then(|| processes(recording));
+    answer
 }
 
 fn next(args: &ForkLinesArgs, answer: &ForkLines) -> String {

@@ -7,16 +7,18 @@ use std::path::Path;
 
 use recording::{Micros, Nanos, Recording};
 use schemars::JsonSchema;
-use script::lines::{ScriptLine, ScriptLines, StartedProgram};
+use script::lines::{ScriptLine, ScriptLines, StartedProcess, StartedProgram};
 use serde::Serialize;
 use term::number::{bytes, count, counted, percent, time};
 use term::{Column, Table, plain, style, width};
+
+use super::tree;
 
 /// Rows of the table, if not all are asked for.
 const SCREEN: usize = 10;
 
 /// Where the table's column of locales is: after the loader's.
-const LOCALE: usize = 9;
+const LOCALE: usize = 11;
 
 /// Lines of a script that are shown around one that started something.
 const AROUND: u32 = 1;
@@ -40,6 +42,8 @@ pub struct ForkLines {
     still_running: u64,
     #[serde(flatten)]
     lines: ScriptLines,
+    /// The processes, each behind its parent; none where `--processes` was not given.
+    pub process_tree: Option<Vec<StartedProcess>>,
 }
 
 impl ForkLines {
@@ -56,6 +60,7 @@ impl ForkLines {
             wall: wall.map_or_else(watched, |end| end.at),
             still_running: still_running as u64,
             lines,
+            process_tree: None,
         }
     }
 
@@ -73,6 +78,10 @@ impl ForkLines {
             text.push('\n');
             text.push_str(&self.table(all).render(columns));
             self.scripts(all, columns, &mut text);
+        }
+        if let Some(processes) = &self.process_tree {
+            text.push('\n');
+            text.push_str(&tree::table(processes, all).render(columns));
         }
         for note in self.notes() {
             text.push('\n');
@@ -102,22 +111,25 @@ impl ForkLines {
         let parts = parts.iter().filter(|(_, took)| took.0 > 0);
         let parts: Vec<_> = parts.map(|(name, took)| format!("{name} {}", time(*took))).collect();
         format!(
-            "The command took {}. Starting processes took {}{}; what they did then took {}. The \
-             recorder's stops are in these times.",
+            "The command took {}. Starting processes took {}{}; their own work then took {}, and they \
+             waited {} (asleep, or for input). The recorder's stops are in these times.",
             time(self.wall),
             time(phases.start()),
             if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) },
-            time(phases.work),
+            time(phases.own_work()),
+            time(phases.waiting),
         )
     }
 
     fn table(&self, all: bool) -> Table {
         let mut columns = vec![
             Column::path("line"),
+            Column::path("called at").spare(),
             Column::number("processes"),
             Column::path("programs"),
             Column::number("time"),
             Column::number("starting"),
+            Column::number("waiting").spare(),
             Column::number("cpu").spare(),
             Column::number("fork").spare(),
             Column::number("exec").spare(),
@@ -137,15 +149,17 @@ impl ForkLines {
         for line in first {
             let mut row = vec![
                 place(line),
+                called_at(line),
                 count(line.processes),
                 programs(&line.programs),
                 time(line.time),
                 time(line.phases.start()),
+                time(line.phases.waiting),
                 time(Micros(line.user.0.saturating_add(line.system.0))),
                 time(line.phases.fork),
                 time(line.phases.exec),
                 time(line.phases.loader),
-                time(line.phases.work),
+                time(line.phases.own_work()),
                 bytes(line.parent_rss),
                 if line.enoent == 0 { String::new() } else { count(line.enoent) },
             ];
@@ -158,6 +172,7 @@ impl ForkLines {
             let processes = rest.iter().map(|line| line.processes).sum();
             table.row([
                 format!("({} more)", count(rest.len() as u64)),
+                String::new(),
                 count(processes),
                 String::new(),
                 String::new(),
@@ -277,6 +292,18 @@ fn place(line: &ScriptLine) -> String {
         [] => file,
         [function] => format!("{file} {function}()"),
         [function, ..] => format!("{file} {function}()…"),
+    }
+}
+
+/// `main.sh:3`, and how many more places there are; nothing where nothing called the line.
+fn called_at(line: &ScriptLine) -> String {
+    let innermost: BTreeSet<&str> =
+        line.callers.iter().filter_map(|caller| Some(caller.from.first()?.as_str())).collect();
+    let Some(first) = line.called_from.first() else { return String::new() };
+    let first = first.rsplit('/').next().unwrap_or(first);
+    match innermost.len() {
+        0 | 1 => first.to_owned(),
+        many => format!("{first} +{}", many - 1),
     }
 }
 

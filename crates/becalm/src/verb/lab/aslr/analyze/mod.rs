@@ -1,5 +1,6 @@
 //! `becalm lab aslr analyze`.
 
+mod verdict;
 pub mod view;
 
 use std::ffi::{OsStr, OsString};

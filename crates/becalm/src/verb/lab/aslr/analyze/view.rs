@@ -1,8 +1,8 @@
 //! `becalm lab aslr analyze`: how many processes are slow, and what that proves.
 
 use lab::aslr::analyze::{
-    Analysis, ArmComparison, ArmCount, ComparedUnit, Doubt, LogTrouble, MOST_SAMPLES, NeededRuns,
-    RankSamples, Statistic,
+    Analysis, ArmComparison, ArmCount, AslrVerdict, ComparedUnit, LogTrouble, MOST_SAMPLES,
+    NeededRuns, RankSamples, Statistic,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -10,6 +10,8 @@ use stats::{Bounds, Count, to_see_one};
 
 use term::number::{count, counted};
 use term::{Column, Table, plain, style, width};
+
+use super::verdict::{confounded, doubted, excluded};
 
 /// What `becalm lab aslr analyze` answers: as JSON, docs/schema/becalm.lab.aslr.analyze.md; as text,
 /// [`AslrAnalysis::render`].
@@ -119,7 +121,7 @@ impl AslrAnalysis {
                 of(clusters.after_other)
             ));
         }
-        if let Some(bits) = &analysis.bits {
+        if let Some(bits) = analysis.bits.as_ref().filter(|bits| bits.tested > 0) {
             let tested = counted(bits.tested as u64, "bit of addresses", "bits of addresses");
             lines.push(match bits.found.first() {
                 None => format!("Within blocks, slow ranks share none of {tested}."),
@@ -152,14 +154,21 @@ fn headline(analysis: &Analysis) -> String {
             format!("jobs with more than {}", counted(more, "slow rank", "slow ranks"))
         }
     };
+    let left_out = match best.left_out.is_empty() {
+        true => "",
+        false => ", other known causes left out",
+    };
     let counts = format!(
-        "{what} {} {} against {} {} ({limit}; Fisher, one-sided: p = {})",
+        "{what} {} {} against {} {} ({limit}{left_out}; Fisher, one-sided: p = {})",
         of(best.slow),
         best.arm,
         of(best.baseline),
         analysis.baseline,
         chance(best.p)
     );
+    if analysis.verdict == Some(AslrVerdict::Confounded) {
+        return confounded(analysis);
+    }
     match (analysis.doubt, best.proven) {
         (Some(doubt), _) => format!("Cannot be told: {}.", doubted(doubt, analysis)),
         (None, true) if best.supposes_independence => {
@@ -167,26 +176,6 @@ fn headline(analysis: &Analysis) -> String {
         }
         (None, true) => format!("Proven: {counts}."),
         (None, false) => format!("Not proven: {counts}."),
-    }
-}
-
-/// Why nothing can be told.
-fn doubted(doubt: Doubt, analysis: &Analysis) -> String {
-    let share = analysis.threshold * 100.0;
-    match doubt {
-        Doubt::Speeds if analysis.blocks > 0 => format!(
-            "a quarter of the blocks or jobs is over {share:.0} % off the median job, and a job of \
-             one process or two does not tell which of them is slow; run jobs of three ranks or more"
-        ),
-        Doubt::Speeds => format!(
-            "a quarter of the jobs or more is over {share:.0} % quicker than the median job, so that \
-             nobody can tell what is slow; run arms in shuffled blocks (becalm lab aslr campaign)"
-        ),
-        Doubt::Sizes => {
-            "the jobs of one arm have more ranks than those of another, and so more slow \
-                         ones; run jobs of one size"
-                .to_owned()
-        }
     }
 }
 
@@ -234,8 +223,17 @@ fn compared(comparison: &ArmComparison, analysis: &Analysis) -> String {
         chance(*p),
         chance(*p_two_sided)
     );
+    if !comparison.left_out.is_empty() {
+        text.push_str(&format!(
+            " Left out, since the layout did not make them slow: {}.",
+            excluded(&comparison.left_out)
+        ));
+    }
     if analysis.doubt.is_some() {
         return text + " That says nothing here.";
+    }
+    if comparison.confounded {
+        return text + " With them it has more: the arms differ by something else.";
     }
     match (proven, needed) {
         (true, _) => text.push_str(" It has more slow ranks: that is proven at 95 %."),
@@ -243,8 +241,9 @@ fn compared(comparison: &ArmComparison, analysis: &Analysis) -> String {
         (false, None) if slow.seen == 0 && baseline.seen == 0 => {
             let tries = to_see_one(1e-4, 0.95).unwrap_or(0);
             let within = if analysis.blocks > 0 { " within its block" } else { "" };
+            let else_word = if comparison.left_out.is_empty() { "" } else { " else" };
             text.push_str(&format!(
-                " Nothing is slow{within}. To see one in 10,000 at all takes {} ranks (95 %).",
+                " Nothing{else_word} is slow{within}. To see one in 10,000 at all takes {} ranks (95 %).",
                 count(tries)
             ));
         }
@@ -329,7 +328,7 @@ fn causes(analysis: &Analysis, columns: usize) -> String {
     text
 }
 
-fn words(cause: lab::aslr::analyze::SlowCause) -> &'static str {
+pub(super) fn words(cause: lab::aslr::analyze::SlowCause) -> &'static str {
     use lab::aslr::analyze::SlowCause;
     match cause {
         SlowCause::Machine => "machine",
@@ -357,7 +356,7 @@ fn one_in(chance: f64) -> String {
 }
 
 /// A p-value.
-fn chance(p: f64) -> String {
+pub(super) fn chance(p: f64) -> String {
     match p {
         p if p >= 1e-3 => format!("{p:.3}"),
         p if p >= 1e-30 => format!("{p:.1e}"),

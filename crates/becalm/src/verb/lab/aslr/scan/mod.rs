@@ -9,8 +9,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
+use lab::aslr::measured::MeasuredProgram;
 use lab::aslr::scan::{LayoutScanOptions, scan};
-use launch::layout::{self, LayoutError, LayoutOffset, MemoryLayout};
+use launch::layout::{self, AtExec, LayoutError, LayoutOffset, MemoryLayout};
 use launch::{Command, Ended};
 use recording::Name;
 use term::ProgressBar;
@@ -83,6 +84,7 @@ pub fn run(args: &LayoutScanArgs) -> Result<u8, Failure> {
         return Err(Failure { status: FAILED, error });
     }
     let out = silenced().map_err(Failure::of_command)?;
+    refuse_wrapper(&command, options.first)?;
     let waiting = ProgressBar::new();
     let found = scan(
         &options,
@@ -132,13 +134,36 @@ fn silenced() -> anyhow::Result<OwnedFd> {
     Ok(out)
 }
 
+/// Refuses a command that only starts the one which takes the time: that has no moved layout. For
+/// this it runs once more than it is timed.
+fn refuse_wrapper(command: &Command, first: LayoutOffset) -> Result<(), Failure> {
+    let child = in_layout(command, first)?;
+    let mut at_end = None;
+    let timed = child.timed_by(|pid| Ok(at_end.insert(watch::to_end(pid, true)?).at));
+    let timed = timed.map_err(Failure::of_command)?;
+    let measured = at_end.map(|end| MeasuredProgram::of(&end, &timed));
+    match measured {
+        None | Some(MeasuredProgram::Started) => Ok(()),
+        _ if timed.ended != Ended::Exited(0) => Ok(()),
+        _ => Err(Failure::of_command(anyhow!(
+            "{} only starts the program that takes the time, and that one's layout is not moved: \
+             give the program itself, without a wrapper",
+            command.argv[0].to_string_lossy()
+        ))),
+    }
+}
+
+/// The command, stopped before its first instruction.
+fn in_layout(command: &Command, moved: LayoutOffset) -> Result<AtExec, Failure> {
+    layout::start(command, Some(MemoryLayout::Moved(moved))).map_err(|why| match why {
+        LayoutError::Command(why) => not_started(why),
+        why => Failure::of_command(why),
+    })
+}
+
 /// One run, in seconds.
 fn time(command: &Command, moved: LayoutOffset, by: ScanClock) -> Result<f64, Failure> {
-    let child =
-        layout::start(command, Some(MemoryLayout::Moved(moved))).map_err(|why| match why {
-            LayoutError::Command(why) => not_started(why),
-            why => Failure::of_command(why),
-        })?;
+    let child = in_layout(command, moved)?;
     let timed = child.timed().map_err(Failure::of_command)?;
     let took: Duration = match by {
         // The kernel shares it out between the two by ticks: only the sum is exact.

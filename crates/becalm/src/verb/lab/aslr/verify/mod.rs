@@ -5,7 +5,7 @@ pub mod view;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use job::LaunchedRank;
@@ -43,6 +43,12 @@ pub struct LayoutVerifyArgs {
     command: Vec<OsString>,
 }
 
+/// Programs that only start the one that is meant.
+const WRAPPERS: [&str; 14] = [
+    "ash", "bash", "dash", "env", "mpiexec", "mpirun", "nice", "numactl", "setarch", "sh", "srun",
+    "stdbuf", "taskset", "timeout",
+];
+
 /// Runs the verb.
 pub fn run(args: &LayoutVerifyArgs) -> Result<u8, Failure> {
     if args.command.is_empty() { compare(args) } else { look(args) }
@@ -53,6 +59,9 @@ fn look(args: &LayoutVerifyArgs) -> Result<u8, Failure> {
     let layout = run::aslr::draw(&args.aslr)?.map(|drawn| drawn.layout);
     let command = launch::Command { argv: args.command.clone() };
     let rank = LaunchedRank::rank_or_alone();
+    if rank.rank == 0 {
+        warn_of_wrapper(&args.command);
+    }
     let found = verify::look(&command, layout, rank.rank, rank.node);
     let found = found.map_err(|why| match why {
         LayoutError::Command(why) => Failure { status: why.exit_status(), error: why.into() },
@@ -61,6 +70,17 @@ fn look(args: &LayoutVerifyArgs) -> Result<u8, Failure> {
     let line = term::json::line(&found).map_err(Failure::of_command)?;
     term::print(&format!("{line}\n"))?;
     Ok(0)
+}
+
+/// Says it where another program is looked at than the one that is meant.
+fn warn_of_wrapper(command: &[OsString]) {
+    let name = command.first().and_then(|word| Path::new(word).file_name()?.to_str());
+    if let Some(name) = name.filter(|name| WRAPPERS.contains(name) && command.len() > 1) {
+        term::warn(&format!(
+            "these are the addresses of {name}, and not of a program that it starts: give that \
+             program itself, or put becalm right before it"
+        ));
+    }
 }
 
 fn compare(args: &LayoutVerifyArgs) -> Result<u8, Failure> {

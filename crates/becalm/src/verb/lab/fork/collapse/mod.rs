@@ -8,9 +8,10 @@ use view::ForkCollapse;
 /// Put a running process's memory into huge pages, so that it forks faster
 ///
 /// For a shell or a Python that has grown large and starts program after program: what fork copies
-/// of it becomes hundreds of times smaller. Nothing of the process is stopped or changed for it.
-/// The kernel lets only root do that to another process (CAP_SYS_NICE, Linux 6.1 or later); `becalm
-/// run --hugepages` needs no privilege.
+/// of it becomes hundreds of times smaller. As root nothing of the process is stopped or changed for
+/// it (CAP_SYS_NICE, Linux 6.1 or later). Without that right one of its threads is lent for it, where
+/// an interruption does not change what that does; else it is refused. `becalm run --hugepages` asks
+/// from the start.
 ///
 /// Answers with exit status 0, or 1 (nothing gained, or refused: the process is as it was).
 #[derive(clap::Args)]

@@ -1,6 +1,6 @@
 //! `becalm lab fork collapse`: what huge pages brought a running process.
 
-use lab::collapse::{Collapsed, Memory};
+use lab::collapse::{CollapseCaller, Collapsed, Memory};
 use recording::{ByteUnits, Nanos};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -31,8 +31,6 @@ struct Untimed {
     fork_before_ns: [u64; 0],
     /// Empty.
     fork_after_ns: [u64; 0],
-    /// 0: none of its threads is stopped.
-    stopped_ns: u64,
 }
 
 impl ForkCollapse {
@@ -85,9 +83,16 @@ impl ForkCollapse {
         text.push('\n');
         text.push_str(&table.render(columns));
         let cost = format!(
-            "It took {}, in which the process ran. What it allocates from now on is in small pages \
-             again.",
+            "It took {}, in which the process ran{}. What it allocates from now on is in small \
+             pages again.",
             time(Nanos(collapsed.took_ns)),
+            match collapsed.by {
+                CollapseCaller::Becalm => String::new(),
+                CollapseCaller::Thread => format!(
+                    ", but for one thread that was lent for {}",
+                    time(Nanos(collapsed.stopped_ns))
+                ),
+            },
         );
         text.push('\n');
         text + &width::wrap(&cost, columns)

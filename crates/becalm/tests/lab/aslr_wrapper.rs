@@ -1,0 +1,40 @@
+//! `becalm lab aslr campaign` behind wrappers: whose addresses are told, and whose layout is moved.
+
+use std::fs;
+
+use serde_json::Value;
+use testkit::{Scene, run, trap};
+
+use crate::aslr_campaign::{campaign, done, logged};
+
+#[test]
+fn behind_a_wrapper_the_addresses_are_those_of_the_program_that_took_the_time_or_none() {
+    let scene = Scene::new();
+    let program = trap("upper_halves");
+    let wrapped = |words: &[&str]| {
+        let _ = fs::remove_dir_all(scene.at("c"));
+        done(&scene, &[&["--blocks", "1", "--arms", "on,off", "--"], words].concat());
+        let all = logged(&scene);
+        let has = |one: &Value, name: &str| one["maps"][name].is_string();
+        let program = all.iter().all(|one| has(one, "upper_halves"));
+        let wrapper = all.iter().any(|one| has(one, "env") || has(one, "dash") || has(one, "bash"));
+        (program, wrapper, all.iter().all(|one| one["maps"].is_null()))
+    };
+    assert_eq!(wrapped(&[&program, "by-thread"]), (true, false, false));
+    assert_eq!(wrapped(&["env", &program, "by-thread"]), (true, false, false));
+    let exec = format!("exec {program} by-thread");
+    assert_eq!(wrapped(&["bash", "-c", &exec]), (true, false, false));
+    let busy = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done";
+    let child = format!("bash -c '{busy}'; true");
+    assert_eq!(wrapped(&["sh", "-c", &child]), (false, false, true));
+}
+
+#[test]
+fn a_wrapper_is_refused_where_layouts_are_moved() {
+    let scene = Scene::new();
+    let program = trap("upper_halves");
+    let words = ["--blocks", "1", "--arms", "job,off", "--", "env", &program, "by-thread"];
+    let ran = run(&mut campaign(&scene, &words));
+    assert_ne!(ran.code(), 0);
+    assert!(ran.err().contains("env only starts the program that takes the time"), "{}", ran.err());
+}
