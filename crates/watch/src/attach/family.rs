@@ -72,8 +72,7 @@ mod tests {
     #[test]
     fn a_thread_is_found_while_others_come_and_go() {
         let own = std::process::id() as i32;
-        // SAFETY: takes nothing, and always succeeds.
-        let id = unsafe { libc::gettid() };
+        let id = rustix::thread::gettid().as_raw_pid();
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| (0..200).for_each(|_| std::thread::spawn(|| ()).join().unwrap()));
