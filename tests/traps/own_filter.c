@@ -22,9 +22,9 @@ int main(void)
 {
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        IF(unlink, SECCOMP_RET_ERRNO | EXDEV),
+        IF(unlinkat, SECCOMP_RET_ERRNO | EXDEV),
         IF(getppid, SECCOMP_RET_TRAP),
-        IF(getpgrp, SECCOMP_RET_TRACE | 0x1234),
+        IF(getpgid, SECCOMP_RET_TRACE | 0x1234),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
     struct sock_fprog program = {.len = sizeof code / sizeof *code, .filter = code};
@@ -33,12 +33,12 @@ int main(void)
     check(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
     check(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
     mark("filtered");
-    check(syscall(SYS_unlink, "/nonexistent/file") == -1);
+    check(syscall(SYS_unlinkat, AT_FDCWD, "/nonexistent/file", 0) == -1);
     printf("unlink: %s\n", strerrorname_np(errno));
     syscall(SYS_getppid);
     printf("trapped: %d\n", trapped == SYS_getppid);
     errno = 0;
-    long result = syscall(SYS_getpgrp);
+    long result = syscall(SYS_getpgid, 0);
     printf("to a tracer: %ld %s\n", result > 0 ? 1 : result, strerrorname_np(errno));
     return 0;
 }

@@ -131,11 +131,13 @@ impl ArmRegisters {
         self.set_result(value);
     }
 
-    /// Sets a call's first argument, before it is entered. After it, x0 is the result, and what
-    /// it was before is nobody's.
+    /// Sets a call's first argument, before it is entered.
     pub fn set_first_argument(&mut self, _abi: Abi, value: u64) {
         self.x[0] = value;
     }
+
+    /// Nothing: x0 is the result by then, and what it was before is nobody's.
+    pub fn put_back_first_argument(&mut self, _abi: Abi, _value: u64) {}
 
     /// Never asked for: see [`ArmRegisters::left_call_with_eintr`].
     pub fn timeout(&self, _tid: i32) -> Option<(Nanos, i64)> {

@@ -137,12 +137,17 @@ impl X86Registers {
         self.0.rax = value as u64;
     }
 
-    /// Sets a call's first argument, before it is entered or after it.
+    /// Sets a call's first argument, before it is entered.
     pub fn set_first_argument(&mut self, abi: Abi, value: u64) {
         match abi {
             Abi::I386 => self.0.rbx = value,
             _ => self.0.rdi = value,
         }
+    }
+
+    /// Sets what a call's first argument was, once it has returned.
+    pub fn put_back_first_argument(&mut self, abi: Abi, value: u64) {
+        self.set_first_argument(abi, value);
     }
 
     /// The timeout of the call that the thread has just left, and what it returns when that is

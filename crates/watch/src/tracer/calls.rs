@@ -237,7 +237,9 @@ fn forbid_untraced_clone(
     let flags = pending.clone_flags & !UNTRACED;
     match pending.shape.special {
         Special::Clone => {
-            put_back_argument(thread, pending.call.abi(), flags)?;
+            let mut registers = thread.registers()?;
+            registers.set_first_argument(pending.call.abi(), flags);
+            thread.set_registers(&registers)?;
             return Ok(Some((pending.call.abi(), pending.clone_flags)));
         }
         Special::Clone3 => write_flags(thread, pending.args[0], flags)?,
@@ -263,7 +265,7 @@ fn put_back_flags(
 
 fn put_back_argument(thread: &StoppedThread, abi: Abi, value: u64) -> Result<(), TraceError> {
     let mut registers = thread.registers()?;
-    registers.set_first_argument(abi, value);
+    registers.put_back_first_argument(abi, value);
     thread.set_registers(&registers)
 }
 
