@@ -91,6 +91,10 @@ impl OpenedPack {
     /// [`PackError::Unusable`], with the reason.
     pub fn open(path: &Path) -> Result<OpenedPack, PackError> {
         let real = path.canonicalize().map_err(PackError::at("find", path))?;
+        let is_file = real.metadata().is_ok_and(|about| about.is_file());
+        if !is_file {
+            return Err(PackError::NoPack(path.to_owned()));
+        }
         let file = File::open(&real).map_err(PackError::at("open", path))?;
         let unusable = |reason: &str| PackError::unusable(path, reason);
         if !is_pack(&file) {
@@ -124,8 +128,12 @@ impl OpenedPack {
         let copy = about.copy.clone();
         let pack = OpenedPack { about, path: real, copy };
         pack.is_ours(path, &metadata)?;
-        let copy = pack.copy.metadata().map_err(PackError::at("look at", &pack.copy))?;
+        let gone = |error| PackError::unusable(&pack.copy, format!("{error}: make the pack again"));
+        let copy = pack.copy.symlink_metadata().map_err(gone)?;
         pack.is_ours(&pack.copy, &copy)?;
+        for above in pack.path.ancestors().skip(1) {
+            pack.is_kept(above)?;
+        }
         if !ContentIdentity::of(&copy).is_content_of(&pack.about.copy_identity) {
             return Err(PackError::unusable(&pack.copy, "has changed: make the pack again"));
         }
@@ -140,14 +148,28 @@ impl OpenedPack {
             let reason = format!("belongs to user {owner}, neither to you nor to root: not used");
             return Err(PackError::unusable(file, reason));
         }
-        if about.mode() & 0o6022 != 0 {
-            let mode = about.mode() & 0o7777;
-            let reason = format!(
-                "its mode is {mode:04o}, others may write it: chmod 0755, if it is yours alone"
-            );
-            return Err(PackError::unusable(file, reason));
+        let mode = about.mode() & 0o7777;
+        let wrong = match mode {
+            mode if mode & 0o022 != 0 => "others may write it: chmod 0755, if it is yours alone",
+            mode if mode & 0o6000 != 0 => "it would give rights: chmod 0755",
+            _ => return Ok(()),
+        };
+        Err(PackError::unusable(file, format!("its mode is {mode:04o}, {wrong}")))
+    }
+
+    /// Refuses a directory in which somebody else may put another file in a pack's place, also between a
+    /// look at it and its use.
+    fn is_kept(&self, directory: &Path) -> Result<(), PackError> {
+        let about = directory.metadata().map_err(PackError::at("look at", directory))?;
+        let user = rustix::process::geteuid().as_raw();
+        // In a sticky one only a file's owner may (unlink(2)).
+        let is_shared = about.mode() & 0o022 != 0 && about.mode() & 0o1000 == 0;
+        if !is_shared && (about.uid() == 0 || about.uid() == user) {
+            return Ok(());
         }
-        Ok(())
+        let reason =
+            "others than you and root may put another file in the pack's place there: not used";
+        Err(PackError::unusable(directory, reason))
     }
 
     /// Whether the program is what it was when the pack was made.

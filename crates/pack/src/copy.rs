@@ -11,6 +11,9 @@ use tempfile::NamedTempFile;
 
 use crate::PackError;
 
+/// For its owner alone: what is in it may be readable to few, by modes, lists or directories.
+pub(crate) const MODE: u32 = 0o700;
+
 /// Beside a pack, its program's copy.
 pub(crate) fn path_of(pack: &Path) -> PathBuf {
     let mut path = pack.as_os_str().to_owned();
@@ -31,7 +34,6 @@ pub(crate) fn write(
     header: u64,
     interpreter: &Path,
     target: &Path,
-    mode: u32,
 ) -> Result<NamedTempFile, PackError> {
     let copy = beside(target)?;
     let written = (|| -> io::Result<()> {
@@ -50,7 +52,7 @@ pub(crate) fn write(
         for (field, value) in [(8, at.to_le_bytes()), (32, length), (40, length)] {
             file.write_all_at(&value, header + field)?;
         }
-        file.set_permissions(Permissions::from_mode(mode))?;
+        file.set_permissions(Permissions::from_mode(MODE))?;
         file.sync_all()
     })();
     written.map_err(PackError::at("write", target))?;

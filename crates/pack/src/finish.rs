@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
 
 use rustix::process::{Resource, getrlimit};
 
@@ -29,20 +29,20 @@ impl PackWork<'_> {
                 format!("it would take {} segments, more than the kernel loads", runs.len());
             return Err(refused(&reason));
         }
+        let files = self.files();
+        unchanging(&files, target).map_err(|reason| refused(&reason))?;
         let lowest = runs.first().map_or(0, |run| run.start);
         let staged: Vec<u8> = self.written.iter().flat_map(|(_, bytes)| bytes.clone()).collect();
         let mut head = PackHead::before(lowest, staged.len() as u64, runs.len());
         let interpreter = program.segments.iter().find(|segment| segment.kind == PT_INTERP);
         let header = interpreter.map_or(0, |segment| segment.header);
-        let mode = self.mode();
         let copy_path = copy::path_of(target);
-        let copy = copy::write(&program.file, header, target, &copy_path, mode)?;
+        let copy = copy::write(&program.file, header, target, &copy_path)?;
         let about = copy.as_file().metadata().map_err(PackError::at("look at", &copy_path))?;
         let copy_identity = ContentIdentity::of(&about);
-        let files = self.files();
         let table =
             self.table(&mut head, &files, copy_identity).map_err(|reason| refused(&reason))?;
-        let written = write(head, &table, &staged, &runs, self.one, (target, mode))?;
+        let written = write(head, &table, &staged, &runs, self.one, target)?;
         let about = PackAbout {
             format: PackAbout::FORMAT,
             program: program.path.clone(),
@@ -64,21 +64,14 @@ impl PackWork<'_> {
         let out = written.file.as_file();
         let ended = out.write_all_at(&trailer, written.length).and_then(|()| out.sync_all());
         ended.map_err(PackError::at("write", target))?;
+        // Closed before they have their names: what is open to be written cannot be executed (ETXTBSY).
+        let files = [copy, written.file].map(|file| file.into_temp_path());
         // The copy first: with an older pack, it is found to be another one, and not used.
-        for (file, path) in [(copy, &copy_path), (written.file, &target.to_owned())] {
+        for (file, path) in files.into_iter().zip([&copy_path, &target.to_owned()]) {
             file.persist(path).map_err(|error| PackError::at("rename to", path)(error.error))?;
         }
         let length = written.length + trailer.len() as u64;
         Ok(MadePack { file: target.to_owned(), length, about })
-    }
-
-    /// Who may read all that is in it may read the pack.
-    fn mode(&self) -> u32 {
-        let files = self.objects.iter().filter_map(Region::file);
-        let is_public =
-            |path: PathBuf| path.metadata().is_ok_and(|about| about.mode() & 0o004 != 0);
-        let is_open = self.program.about.mode() & 0o005 == 0o005;
-        if is_open && files.into_iter().all(is_public) { 0o755 } else { 0o700 }
     }
 
     /// The table, and all that it points to.
@@ -234,6 +227,40 @@ impl PackWork<'_> {
         }
         Ok(None)
     }
+}
+
+/// Refuses what a start could not see to have changed, and what the pack itself changes.
+fn unchanging(files: &[PackedFileCheck], target: &Path) -> Result<(), String> {
+    for file in files.iter().filter(|file| !file.is_immutable) {
+        // What is not there is looked for where it would be.
+        let Some(there) = file.path.ancestors().find(|above| above.exists()) else { continue };
+        if !tells_changes(there) {
+            return Err(format!(
+                "{} lies on a filesystem (an image, FUSE, …) that may not show that it is another file: \
+                 --immutable DIR, and a new pack whenever the image is a new one",
+                file.path.display()
+            ));
+        }
+        if file.identity.is_some() && file.path.canonicalize().ok().as_deref() == target.parent() {
+            return Err(format!(
+                "its loader looks for libraries in {}, which a pack in there changes: -o ELSEWHERE",
+                file.path.display()
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Whether each change of a file has a time of its own that nobody chooses (st_ctime): so it is on these
+/// filesystems (linux/magic.h, and those of Lustre, Spectrum Scale, ZFS, BeeGFS and bcachefs). An
+/// image has the times that it was made with, and equal inode numbers when it is made again.
+fn tells_changes(path: &Path) -> bool {
+    #[rustfmt::skip]
+    const KNOWN: [u32; 14] = [
+        0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994, 0x8584_58f6, 0x6969, 0x0bd0_0bd0, 0x4750_4653,
+        0x2fc1_2fc1, 0x00c3_6400, 0x1983_0326, 0xf2f5_2010, 0xca45_1a4e, 0x794c_7630,
+    ];
+    rustix::fs::statfs(path).is_ok_and(|about| KNOWN.contains(&(about.f_type as u32)))
 }
 
 fn file_record(

@@ -34,6 +34,8 @@ pub(crate) struct PackedFileCheck {
     pub path: PathBuf,
     pub identity: Option<ContentIdentity>,
     pub devices: Vec<u64>,
+    /// It tells its mount's device, and is said never to change.
+    pub is_immutable: bool,
 }
 
 /// What is known now of the files that a start depends on, its loader's among them.
@@ -136,6 +138,9 @@ impl<'a> PackWork<'a> {
                 return Err(format!("it has memory that is not known: {name}"));
             }
             let file = name.rsplit('/').next().unwrap_or_default();
+            if file.starts_with("libtsan.so") {
+                return Err(format!("it loads {file}, which wants all memory where it has it"));
+            }
             if ["libcuda.so", "libnvidia-"].iter().any(|start| file.starts_with(start)) {
                 return Err(format!("it loads {file}, which belongs to the machine's driver"));
             }
@@ -243,7 +248,8 @@ impl<'a> PackWork<'a> {
         let mut files: Vec<PackedFileCheck> = Vec::new();
         for (path, identity) in &self.identities {
             let devices = self.devices.get(path).cloned().unwrap_or_default();
-            if is_immutable(path) {
+            let is_immutable = is_immutable(path);
+            if is_immutable {
                 if devices.is_empty() {
                     continue;
                 }
@@ -255,7 +261,12 @@ impl<'a> PackWork<'a> {
                 }
                 mounts.insert(mount, files.len());
             }
-            files.push(PackedFileCheck { path: path.clone(), identity: *identity, devices });
+            files.push(PackedFileCheck {
+                path: path.clone(),
+                identity: *identity,
+                devices,
+                is_immutable,
+            });
         }
         files
     }

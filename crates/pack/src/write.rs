@@ -148,7 +148,7 @@ pub(crate) fn write(
     staged: &[u8],
     runs: &[PackedRun],
     one: &StoppedStart,
-    (target, mode): (&Path, u32),
+    target: &Path,
 ) -> Result<WrittenPack, PackError> {
     const PT_LOAD: u32 = 1;
     const PT_GNU_STACK: u32 = 0x6474_e551;
@@ -202,7 +202,7 @@ pub(crate) fn write(
         out.write_all_at(staged, staged_offset)?;
         loads.zip(runs).try_for_each(|(place, run)| write_run(out, place.offset, run, one))?;
         out.set_len(offset)?;
-        out.set_permissions(Permissions::from_mode(mode))
+        out.set_permissions(Permissions::from_mode(crate::copy::MODE))
     })();
     written.map_err(PackError::at("write", target))?;
     Ok(WrittenPack { file, length: offset, head: head.bytes })

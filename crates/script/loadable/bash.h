@@ -50,6 +50,7 @@ extern char *the_printed_command_except_trap;
 extern void *temporary_env;
 extern WORD_LIST *subst_assign_varlist;
 extern void *find_variable(const char *name);
+extern int unbound_vars_is_error;
 extern void *find_function(const char *name);
 extern char *search_for_command(const char *name, int flags);
 extern void maybe_make_export_env(void);

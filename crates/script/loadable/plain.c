@@ -36,13 +36,57 @@ static bool a_limit_is_lower(void)
     return false;
 }
 
+/* Whether a variable has another value, or another effect, in a child: with set -u one that is not
+   set ends whoever asks for it, which is the child. */
+static bool variable_shows(const char *name)
+{
+    static const char *const OWN[] = {"BASHPID",       "BASH_SUBSHELL", "EPOCHREALTIME",
+                                      "EPOCHSECONDS",  "SECONDS",       "RANDOM",
+                                      "SRANDOM"};
+    /* Asking for the last two takes a number of the shell's. */
+    enum { ALL = sizeof OWN / sizeof *OWN, HARMLESS = ALL - 2 };
+    size_t length = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789");
+    char own[256];
+    if (unbound_vars_is_error || length >= sizeof own)
+        return true;
+    if (length == 0 || (name[0] >= '0' && name[0] <= '9'))
+        return false;
+    memcpy(own, name, length);
+    own[length] = '\0';
+    for (int i = 0; i < ALL; i++)
+        if (!strcmp(own, OWN[i]))
+            return true;
+    void *variable = find_variable(own);
+    /* A reference (declare -n) is what it refers to. */
+    for (int i = 0; i < HARMLESS; i++)
+        if (variable && variable == find_variable(OWN[i]))
+            return true;
+    return variable == NULL;
+}
+
 /* bash redirects for a builtin in its own process, for a program in the child. Only there does
-   /proc/self mean the child, and only from there do assignments not stay: "> log$((i += 1))". */
+   /proc/self mean the child; and only from there do descriptors ("{v}>"), processes (">(…)", "$!") and
+   assignments ("> log$((i += 1))") not stay, and errors not end the shell. */
 static bool redirection_shows(const char *text)
 {
-    const char *out = text ? strchr(text, '>') : NULL;
-    return text && (strchr(text, '<') || (out && (strstr(out, "${") || strstr(out, "$[") ||
-                                                  strstr(out, "((") || strstr(out, "/proc/"))));
+    if (!text || strchr(text, '<'))
+        return text != NULL;
+    const char *out = strchr(text, '>');
+    if (!out)
+        return false;
+    static const char *const SHOWS[] = {"${", "$[", "((", "$(", "`", ">(", "/proc/"};
+    for (size_t i = 0; i < sizeof SHOWS / sizeof *SHOWS; i++)
+        if (strstr(out, SHOWS[i]))
+            return true;
+    if (strpbrk(out, "*?["))
+        return true;
+    for (const char *at = out; (at = strchr(at, '>')); at++)
+        if (at > text && at[-1] == '}')
+            return true;
+    for (const char *at = out; (at = strchr(at, '$')); at++)
+        if (variable_shows(at + 1))
+            return true;
+    return false;
 }
 
 bool shell_is_plain(void)

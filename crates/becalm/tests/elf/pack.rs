@@ -246,7 +246,7 @@ fn ranks_of_an_ordinary_user_are_started_without_namespaces() {
     }
     let (scene, _) = scene_for_a_user(&[]);
     let program = ring(&scene);
-    let packed = Packed::of(scene, &program);
+    let packed = Packed::of(scene, &program).given_to_all();
     let becalm = packed.scene.at("becalm");
     let words = [
         "mpirun",
@@ -272,7 +272,7 @@ fn an_ordinary_user_starts_from_roots_pack_in_both_forms() {
         return;
     }
     let (scene, _) = scene_for_a_user(&[]);
-    let packed = Packed::of(scene, "/bin/bash");
+    let packed = Packed::of(scene, "/bin/bash").given_to_all();
     let becalm = packed.scene.at("becalm");
     for form in FORMS {
         let words = [

@@ -12,7 +12,7 @@ use crate::BECALM;
 use crate::packed::{FORMS, Packed, REPORT, all, assert_same, clean, compile};
 
 /// A program that needs one library, which says what it says.
-fn small(scene: Scene, options: &[&str]) -> Packed {
+pub fn small(scene: Scene, options: &[&str]) -> Packed {
     library(&scene, "first");
     let source = scene.file(
         "main.c",

@@ -1,5 +1,6 @@
 //! What the tests of packs share: a program, its pack, and its starts in each form.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -41,6 +42,14 @@ impl Packed {
         assert_eq!(made.code(), 0, "{program}: {}", made.err());
         let made = serde_json::from_str(&made.out()).unwrap();
         Packed { scene, program: program.to_owned(), pack, made }
+    }
+
+    /// Others may start from it.
+    pub fn given_to_all(self) -> Packed {
+        for file in [&self.pack, self.made["copy"].as_str().unwrap()] {
+            std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        self
     }
 
     /// The program itself.

@@ -182,6 +182,25 @@ fn redirections_are_done_once() {
 }
 
 #[test]
+fn what_a_redirection_does_in_the_child_stays_there() {
+    same(
+        "set -u; cat file > $UNDEF; echo goes on $?; (cat file > $UNDEF; echo on); basename a > $1; echo on",
+    );
+    same("shopt -s failglob; cat file > nomatch*; echo goes on $?; set +f; mkdir d > d*; ls");
+    same(
+        "cat file {v}>/dev/null; echo ${v-unset}; for i in 1 2 3; do mkdir m$i {w}>x; done; ls /proc/$$/fd | wc -l",
+    );
+    same(
+        "sleep 0 & first=$!; cat file > >(cat); basename x 2> >(cat); [ $! = $first ]; echo $?; wait",
+    );
+    same(
+        "basename x > p$BASHPID; [ -e p$$ ]; echo $?; declare -n r=BASHPID; basename x > q$r; [ -e q$$ ]; echo $?; rm -f p* q*",
+    );
+    same("RANDOM=5; basename x > y$RANDOM; echo $RANDOM; rm y*; ls");
+    same("n=5 out=o; for i in 1 2; do basename x > $out$i; cat file >> $n; done; ls; cat o1 5");
+}
+
+#[test]
 fn redirections_are_those_of_a_child() {
     same(
         "i=0; mkdir x > out$((i += 1)); echo $i; mkdir y > ${v:=o}; echo $v; mkdir z 2> ${w[i++]}q",

@@ -202,6 +202,45 @@ fn a_process_that_lends_a_thread_goes_on_when_becalm_is_killed_at_any_of_its_sys
     assert!(times["ptrace"] > 30, "{times:?}");
 }
 
+/// One program after the other in one process, each with the sum of those before it.
+#[cfg(target_arch = "x86_64")]
+const EXECUTES: &str = "
+import os, sys
+left, total = int(sys.argv[1]), int(sys.argv[2])
+memory = bytearray(range(256)) * (24 << 12)
+total += sum(memory[::4099])
+if left == 0:
+    print(total)
+    sys.exit(7)
+os.execv('/usr/bin/python3', ['python3', '-c', os.environ['CODE'], str(left - 1), str(total)])
+";
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_process_that_executes_other_programs_meanwhile_is_neither_held_nor_changed() {
+    let (scene, _) = scene_for_a_user(&[]);
+    let words = ["/usr/bin/python3", "-c", EXECUTES, "40", "0"];
+    let started = || {
+        let mut python = as_a_user(&words);
+        python.env("CODE", EXECUTES).stdout(Stdio::piped());
+        python.spawn().unwrap()
+    };
+    let plain = started().wait_with_output().unwrap();
+    let mut python = started();
+    let pid = python.id().to_string();
+    let becalm = scene.at("becalm");
+    let mut collapsed = 0;
+    while python.try_wait().unwrap().is_none() {
+        let words = ["timeout", "-s", "KILL", "20", &*becalm, "lab", "fork", "collapse", &pid];
+        let ran = run(&mut as_a_user(&words));
+        assert_ne!(ran.code(), 137, "it hangs");
+        collapsed += 1;
+    }
+    let ran = python.wait_with_output().unwrap();
+    assert_eq!((ran.status.code(), ran.stdout), (plain.status.code(), plain.stdout));
+    assert!(plain.status.code() == Some(7) && collapsed > 3, "{collapsed}");
+}
+
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn without_a_right_a_thread_is_lent_and_where_none_is_what_needs_none_is_said() {

@@ -72,17 +72,18 @@ pub fn enter(
     let started = match OpenedPack::open(file) {
         Ok(pack) => {
             is_of(&pack, file, command)?;
-            begin(&pack, args.pack_as, command)
+            begin(&pack, args.pack_as, command).map_err(|reason| (file.clone(), reason))
         }
-        Err(PackError::Unusable { reason, .. }) => Err(reason),
+        Err(PackError::Unusable { file, reason }) => Err((file, reason)),
         Err(error) => return Err(Failure::of_command(error)),
     };
     let shown = shown_name(file.as_os_str());
     let (form, reason) = match started {
         Ok((form, reason)) => (Some(form), reason),
-        Err(reason) => {
+        Err((of, reason)) => {
             if super::aslr::is_first() {
-                term::warn(&format!("{shown}: {reason}; the program starts as always"));
+                let of = shown_name(of.as_os_str());
+                term::warn(&format!("{of}: {reason}; the program starts as always"));
             }
             (None, Some(reason))
         }

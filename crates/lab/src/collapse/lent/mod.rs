@@ -42,6 +42,8 @@ pub(super) struct LentThread {
     thread: Traced,
     /// Where the instructions are.
     at: u64,
+    /// What lies there: nothing, or the last of them.
+    left: [u8; stub::SIZE],
     /// Its own registers as they were when it was stopped, while it is lent.
     own: Option<LentRegisters>,
     since: Instant,
@@ -76,7 +78,14 @@ impl LentThread {
                     continue;
                 }
             };
-            let mut lent = LentThread { thread, at, own: None, since, lent: Duration::ZERO };
+            let mut lent = LentThread {
+                thread,
+                at,
+                left: [0; stub::SIZE],
+                own: None,
+                since,
+                lent: Duration::ZERO,
+            };
             match lent.take() {
                 Ok(()) => return Ok(lent),
                 Err(error) => refusal = error,
@@ -140,8 +149,13 @@ impl LentThread {
             self.thread.interrupt()?;
             let stopped = self.thread.registers().map_err(request::refused("PTRACE_GETREGS"))?;
             if self.thread.may_be_lent(&stopped)? {
+                // It may have executed another program, which has something else there.
+                if !self.thread.holds(self.at, &self.left) {
+                    return Err(LendRefusal::NoRoom);
+                }
                 // It is in its own registers, and no signal has found it in others.
-                self.thread.write(self.at, &stub::code(&stub::going_on(&stopped)))?;
+                self.left = stub::code(&stub::going_on(&stopped));
+                self.thread.write(self.at, &self.left)?;
                 (self.own, self.since) = (Some(stopped), Instant::now());
                 return Ok(());
             }
@@ -205,8 +219,12 @@ impl LentThread {
             None if !self.thread.is_traced() => return Ok(()),
             None => self.thread.interrupt().map_err(LendRefusal::into_io)?,
         }
-        self.thread.write(self.at, &[0; stub::SIZE]).map_err(LendRefusal::into_io)?;
-        self.thread.detach()
+        let cleared = match self.thread.holds(self.at, &self.left) {
+            true => self.thread.write(self.at, &[0; stub::SIZE]),
+            false => Ok(()),
+        };
+        self.thread.detach()?;
+        cleared.map_err(LendRefusal::into_io)
     }
 }
 

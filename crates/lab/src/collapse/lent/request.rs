@@ -1,5 +1,6 @@
 //! The requests of ptrace(2), on one thread that was seized.
 
+use std::cell::Cell;
 use std::io;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -37,6 +38,8 @@ pub(super) enum ThreadStop {
 pub(super) struct Traced {
     thread: i32,
     is_traced: bool,
+    /// It stands still, and its stop has been waited for: there is no other to come.
+    stands: Cell<bool>,
 }
 
 /// What the kernel refused.
@@ -48,7 +51,7 @@ impl Traced {
     pub(super) fn seize(thread: i32) -> Result<Traced, LendRefusal> {
         let options = libc::PTRACE_O_TRACESYSGOOD as usize;
         request(libc::PTRACE_SEIZE, thread, 0, options).map_err(refused("PTRACE_SEIZE"))?;
-        Ok(Traced { thread, is_traced: true })
+        Ok(Traced { thread, is_traced: true, stands: Cell::new(false) })
     }
 
     pub(super) fn is_traced(&self) -> bool {
@@ -62,6 +65,9 @@ impl Traced {
 
     /// Stops the thread; signals that come first are passed on.
     pub(super) fn interrupt(&mut self) -> Result<(), LendRefusal> {
+        if self.stands.get() {
+            return Ok(());
+        }
         self.ask_to_stop().map_err(refused("PTRACE_INTERRUPT"))?;
         loop {
             match self.stop().map_err(refused("waiting for its stop"))? {
@@ -87,6 +93,7 @@ impl Traced {
                 libc::waitpid(self.thread, &raw mut status, libc::__WALL | libc::WNOHANG)
             };
             if news == self.thread && libc::WIFSTOPPED(status) {
+                self.stands.set(true);
                 return Ok(stop_of(status));
             }
             if news != 0 {
@@ -150,6 +157,14 @@ impl Traced {
         Ok(word)
     }
 
+    /// Whether these bytes lie there: not so once the process has executed another program.
+    pub(super) fn holds(&self, at: u64, bytes: &[u8]) -> bool {
+        let mut words = (at..).step_by(8).zip(bytes.as_chunks::<8>().0);
+        words.all(|(place, word)| {
+            self.read(place).is_ok_and(|there| there == u64::from_le_bytes(*word))
+        })
+    }
+
     /// Writes whole words, also where the process itself may not.
     pub(super) fn write(&self, at: u64, bytes: &[u8]) -> Result<(), LendRefusal> {
         for (place, word) in (at..).step_by(8).zip(bytes.as_chunks::<8>().0) {
@@ -162,12 +177,16 @@ impl Traced {
 
     /// Lets it go on up to the next call, or its return.
     pub(super) fn to_call(&self) -> io::Result<()> {
-        request(libc::PTRACE_SYSCALL, self.thread, 0, 0)
+        request(libc::PTRACE_SYSCALL, self.thread, 0, 0)?;
+        self.stands.set(false);
+        Ok(())
     }
 
     /// Lets it go on, with a signal.
     pub(super) fn go_on(&self, signal: i32) -> io::Result<()> {
-        request(libc::PTRACE_CONT, self.thread, 0, signal as usize)
+        request(libc::PTRACE_CONT, self.thread, 0, signal as usize)?;
+        self.stands.set(false);
+        Ok(())
     }
 
     /// Lets it go for good.
