@@ -3,17 +3,23 @@
 # Python 2 reads.
 
 WAS_SET = False
+WAS_EMPTY = True
 
 
 def hook(file):
     import os
     import sys
     here = os.path.dirname(file)
-    # What the command would have seen without this directory.
-    sys.path[:] = [entry for entry in sys.path if entry != here]
-    sys.path_importer_cache.pop(here, None)
+    # What the command would have seen without this directory. Where a script put its own beside
+    # nothing ("/own:$PYTHONPATH"), it has an empty entry, which is the working directory.
     given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    given = [entry for entry in given if entry != here]
+    empty = WAS_EMPTY and given != [here]
+    at = sys.path.index(here) if here in sys.path else 0
+    sys.path[:] = [entry for entry in sys.path if entry != here]
+    if empty and here in given and os.getcwd() not in sys.path:
+        sys.path.insert(at, os.getcwd())
+    sys.path_importer_cache.pop(here, None)
+    given = [entry != here and entry or "" for entry in given if entry != here or empty]
     if given or WAS_SET:
         os.environ["PYTHONPATH"] = os.pathsep.join(given)
     else:

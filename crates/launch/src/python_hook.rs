@@ -44,10 +44,13 @@ impl PythonHook {
         code: &str,
         python_path: Option<&OsStr>,
     ) -> Result<PythonHook, HookError> {
-        let source = match python_path {
-            Some(_) => SOURCE.replace("WAS_SET = False", "WAS_SET = True"),
-            None => SOURCE.to_owned(),
-        };
+        let mut source = SOURCE.to_owned();
+        if let Some(given) = python_path {
+            source = source.replace("WAS_SET = False", "WAS_SET = True");
+            if !given.is_empty() {
+                source = source.replace("WAS_EMPTY = True", "WAS_EMPTY = False");
+            }
+        }
         let fill = |directory: &Path| {
             let path = directory.canonicalize()?;
             if path.as_os_str().as_bytes().contains(&b':') {

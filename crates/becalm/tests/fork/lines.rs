@@ -195,6 +195,34 @@ fn python_tells_its_lines_and_sees_nothing_of_the_hook() {
     assert_eq!(starts("main.py:7", "-"), Some(&1), "{found:#?}");
 }
 
+/// With nothing in it, the last entry is empty, which is the working directory.
+#[test]
+fn a_directory_put_before_what_pythonpath_holds_leaves_an_entry_where_it_held_nothing() {
+    let scene = Scene::new();
+    scene.file("here.py", "", 0o644);
+    let sub = scene.subdirectory("sub");
+    scene.file(
+        "sub/main.py",
+        "import here, os, sys; print(sys.path, os.environ['PYTHONPATH'])",
+        0o644,
+    );
+    for list in ["/mine:$PYTHONPATH", "$PYTHONPATH:/mine"] {
+        let script = format!("export PYTHONPATH={list}; {PYTHON} {sub}/main.py");
+        for given in [None, Some(""), Some("/given:")] {
+            let both = [&[BECALM, "fork", "lines", "--"][..], &[]].map(|before| {
+                let mut command = Command::new("env");
+                command.args(["-u", "PYTHONPATH"]);
+                command.args(given.map(|given| format!("PYTHONPATH={given}")));
+                command.args(before).args(["bash", "-c", &script]);
+                run(command.current_dir(scene.directory()))
+            });
+            let said = |ran: &testkit::Ran| ran.out().lines().next().unwrap_or_default().to_owned();
+            assert!(both[1].code() == 0 && said(&both[1]).contains("/mine"), "{}", both[1].err());
+            assert_eq!(said(&both[0]), said(&both[1]), "{given:?} {list}");
+        }
+    }
+}
+
 #[test]
 fn make_is_asked_for_its_recipes_lines_and_for_those_it_reads() {
     let scene = Scene::new();
