@@ -40,7 +40,8 @@ pub struct AnalyzeArgs {
     #[arg(required = true, value_name = "[NAME=]PATH")]
     paths: Vec<OsString>,
 
-    /// Slow is what takes longer than the median of off (or the first arm) by this much
+    /// Slow is what takes longer by this much than the median job of all arms; in a campaign, than the
+    /// quickest of its block
     #[arg(long, value_name = "PERCENT", default_value_t = 10.0, value_parser = percent)]
     threshold: f64,
 

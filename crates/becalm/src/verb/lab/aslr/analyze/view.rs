@@ -247,6 +247,9 @@ fn compared(comparison: &ArmComparison, analysis: &Analysis) -> String {
                 count(tries)
             ));
         }
+        (false, None) if *p_two_sided < 0.05 => text.push_str(
+            " It has fewer slow ranks: whether the other has more is asked with off= before this one's path.",
+        ),
         (false, None) => {
             text.push_str(" It has no more slow ranks: more of the same prove nothing.")
         }
