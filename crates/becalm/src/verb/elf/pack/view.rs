@@ -65,11 +65,11 @@ impl ElfPack {
                  is another, the program starts as always."
             ),
         ];
-        let files = term::shell_line(["chmod", "755", &self.file, &self.copy]);
-        lines.push(format!(
-            "You alone can start from it. What is in it was copied from its files, whoever may read those; for \
-             others to start from it: {files}"
-        ));
+        lines.push(
+            "You alone can start from it: it holds what was copied from its files, whoever may read those. Others can \
+             once the mode of it and of its .program is 755."
+                .to_owned(),
+        );
         if let Some(why) = &self.mounted_only {
             lines.push(format!("It takes a mount namespace: {why}."));
         }
