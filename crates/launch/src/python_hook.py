@@ -14,12 +14,16 @@ def hook(file):
     # nothing ("/own:$PYTHONPATH"), it has an empty entry, which is the working directory.
     given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     empty = WAS_EMPTY and given != [here]
-    at = sys.path.index(here) if here in sys.path else 0
+    if empty and here in sys.path:
+        try:
+            cwd = os.getcwd()
+        except OSError:  # It was removed.
+            cwd = here
+        if cwd not in sys.path:
+            sys.path[sys.path.index(here)] = cwd
     sys.path[:] = [entry for entry in sys.path if entry != here]
-    if empty and here in given and os.getcwd() not in sys.path:
-        sys.path.insert(at, os.getcwd())
     sys.path_importer_cache.pop(here, None)
-    given = [entry != here and entry or "" for entry in given if entry != here or empty]
+    given = ["" if entry == here else entry for entry in given if entry != here or empty]
     if given or WAS_SET:
         os.environ["PYTHONPATH"] = os.pathsep.join(given)
     else:

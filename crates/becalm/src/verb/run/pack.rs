@@ -69,8 +69,11 @@ pub fn enter(
     command: &launch::Command,
 ) -> Result<Option<PackedLaunch>, Failure> {
     let Some(file) = &args.pack else { return Ok(None) };
+    // Where it was looked at, whatever its name leads to by then.
+    let mut real = None;
     let started = match OpenedPack::open(file) {
         Ok(pack) => {
+            real = Some(pack.path.clone());
             is_of(&pack, file, command)?;
             begin(&pack, args.pack_as, command).map_err(|reason| (file.clone(), reason))
         }
@@ -88,7 +91,7 @@ pub fn enter(
             (None, Some(reason))
         }
     };
-    let executable = (form == Some(PackForm::Executable)).then(|| file.clone());
+    let executable = real.filter(|_| form == Some(PackForm::Executable));
     Ok(Some(PackedLaunch { about: StartedPack { file: shown, form, reason }, executable }))
 }
 
