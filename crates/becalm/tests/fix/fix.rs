@@ -92,6 +92,37 @@ fn applied_it_is_measured_and_can_be_undone() {
     assert_eq!(content(&scene), before);
 }
 
+/// Runs the program, and waits where its file is changed and `waits` says so. What it notes: that it
+/// ran changed, and that it ran unchanged after that.
+fn waits_where_it_is_changed(scene: &Scene, program: &str, waits: &str) -> Vec<String> {
+    let (copy, changed, again) = (scene.at("copy"), scene.at("changed"), scene.at("again"));
+    fs::copy(program, &copy).unwrap();
+    let script = format!(
+        "{program}; if cmp -s {program} {copy}; then if [ -e {changed} ]; then : > {again}; fi; \
+         else : > {changed}; if {waits}; then sleep 0.3; fi; fi"
+    );
+    ["sh", "-c", &script].map(String::from).to_vec()
+}
+
+#[test]
+fn what_took_longer_only_as_the_machine_was_busy_is_kept_and_what_does_each_time_is_taken_back() {
+    for (waits, is_kept) in [("[ ! -e AGAIN ]", true), ("true", false)] {
+        let scene = Scene::new();
+        let program = store(&scene);
+        let before = content(&scene);
+        let waits = waits.replace("AGAIN", &scene.at("again"));
+        let command = waits_where_it_is_changed(&scene, &program, &waits);
+        let words: Vec<&str> = command.iter().map(String::as_str).collect();
+        let applied = fix(&scene, &["--apply", "--runs=6", "--json"], &words);
+        let answer = json(&applied);
+        assert_eq!(applied.code(), i32::from(!is_kept), "{answer:#}");
+        assert_eq!(answer["taken_back"], !is_kept, "{answer:#}");
+        let harm = if is_kept { Value::Null } else { "slower".into() };
+        assert_eq!(answer["harm"], harm, "{answer:#}");
+        assert_eq!(content(&scene) == before, !is_kept);
+    }
+}
+
 /// The loader's search is simulated, the bound program is recorded: both come to the same wait. With
 /// LD_LIBRARY_PATH, directories that are there are looked up, too.
 #[test]

@@ -131,8 +131,8 @@ impl Trial<'_> {
     }
 
     /// First all of before, then all of after. Where that says that it takes longer, the machine
-    /// may have become busier meanwhile: the command as it was is measured once more, and only what
-    /// took longer than both is slower.
+    /// may have been busier meanwhile: both are timed once more, and only what took longer each
+    /// time is slower.
     fn apart(
         &self,
         parts: &[usize],
@@ -140,24 +140,27 @@ impl Trial<'_> {
         done: &mut AppliedChanges,
     ) -> Result<Proof, Failure> {
         let mut before = self.before.clone();
-        self.time(&mut before)?;
+        self.time(&self.subject, &mut before)?;
         let subject = done.make(self.args, plan, parts, self.recording)?;
-        let after = waiting(|progress| self.bench.measure(&subject, self.runs(), None, progress))?;
+        let mut after =
+            waiting(|progress| self.bench.measure(&subject, self.runs(), None, progress))?;
         let proof = Proof::of(before.clone(), after.clone(), self.conditions());
         if self.harm(&proof, plan, parts) != Some(Harm::Slower) || plan.launches(parts) {
             return Ok(proof);
         }
         done.take_back()?;
-        self.time(&mut before)?;
-        let again = Proof::of(before, after, self.conditions());
+        self.time(&self.subject, &mut before)?;
+        let subject = done.make(self.args, plan, parts, self.recording)?;
+        let again = Proof::of(before.clone(), after.clone(), self.conditions());
         if self.harm(&again, plan, parts).is_none() {
-            done.make(self.args, plan, parts, self.recording)?;
+            return Ok(again);
         }
-        Ok(again)
+        self.time(&subject, &mut after)?;
+        Ok(Proof::of(before, after, self.conditions()))
     }
 
-    fn time(&self, side: &mut Side) -> Result<(), Failure> {
-        waiting(|progress| self.bench.time(&self.subject, side, self.runs(), progress))
+    fn time(&self, subject: &Subject, side: &mut Side) -> Result<(), Failure> {
+        waiting(|progress| self.bench.time(subject, side, self.runs(), progress))
     }
 
     fn runs(&self) -> usize {
