@@ -13,6 +13,9 @@ pub(crate) struct LoaderCalls {
     pub robust_list: u64,
     /// Address, length and signature.
     pub rseq: Option<[u64; 3]>,
+    /// Where it has the kernel write eight random bytes: malloc's key (`tcache_key_initialize` of
+    /// malloc/malloc.c, which glibc's loader calls from 2.42 on).
+    pub random_key: Option<u64>,
     /// Files and directories that were there, in order.
     pub present: Vec<PathBuf>,
     /// Of these, the ones that were opened.
@@ -64,6 +67,9 @@ impl LoaderCalls {
                     known.rseq = Some([first, second, fourth]);
                 }
                 (libc::SYS_rseq, _) if call.result < 0 => {}
+                (libc::SYS_getrandom, _) if second == 8 && call.result == 8 => {
+                    known.random_key = Some(first);
+                }
                 (number, _) => {
                     return Err(format!(
                         "its loader makes a system call that is not known: {number}"

@@ -86,6 +86,13 @@ impl StoppedStart {
         read.map(|()| bytes).map_err(|error| format!("its memory cannot be read: {error}"))
     }
 
+    /// Whether a region is of the loader's file, or what lies behind it: variables that begin as 0.
+    fn is_loaders(&self, region: &Region) -> bool {
+        let is_file = |region: &Region| region.file().is_some() && region.file() == self.loader;
+        let before = || self.regions.iter().find(|before| before.end == region.start);
+        is_file(region) || region.name.is_empty() && before().is_some_and(is_file)
+    }
+
     fn is_stack(&self, word: u64) -> bool {
         self.stack.contains(word)
     }
@@ -155,8 +162,7 @@ fn is_time(starts: [&StoppedStart; 2], region: &Region, words: [u64; 2]) -> bool
         let is_span = (LEAST..=length).contains(&word) && word != start.start.pid() as u64;
         is_span || start.time.contains(&word)
     };
-    let is_loaders = region.file().is_some() && region.file() == starts[0].loader;
-    is_loaders && starts.into_iter().zip(words).all(is_within)
+    starts[0].is_loaders(region) && starts.into_iter().zip(words).all(is_within)
 }
 
 fn unknown(region: &Region, at: u64, words: [u64; 2]) -> String {
@@ -177,6 +183,9 @@ fn explain(starts: [&StoppedStart; 2], at: u64, words: [u64; 2]) -> Option<Optio
         && (area..area.saturating_add(length)).contains(&at)
     {
         return Some(None);
+    }
+    if one.calls.random_key == Some(at) {
+        return patch(PatchKind::RandomKey, 0);
     }
     if one.is_vdso(words[0]) {
         let adds = [words[0].wrapping_sub(one.start.vdso), words[1].wrapping_sub(other.start.vdso)];

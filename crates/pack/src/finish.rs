@@ -9,8 +9,8 @@ use rustix::process::{Resource, getrlimit};
 
 use crate::about::digest;
 use crate::arch::{
-    AuxRecord, CopyRecord, FileKind, FileRecord, MapRecord, PatchRecord, ProtectRecord, StubTable,
-    aux_action, cpuid_records, xcr0,
+    AuxRecord, CopyRecord, FileKind, FileRecord, MapRecord, PatchKind, PatchRecord, ProtectRecord,
+    StubTable, aux_action, cpuid_records, xcr0,
 };
 use crate::program::PT_INTERP;
 use crate::regions::Region;
@@ -101,7 +101,8 @@ impl PackWork<'_> {
                 file_record(head, path, kind, file.identity, &file.devices)
             })
             .collect();
-        let tid = |patch: &PatchRecord| patch.at == one.calls.tid_address;
+        // Where set_tid_address(2) was told it is (before glibc 2.43), or elsewhere.
+        let tid = |patch: &PatchRecord| patch.kind == PatchKind::ThreadNumber;
         if !self.patches.iter().any(tid) {
             return Err("its thread's number is not found".into());
         }
@@ -121,6 +122,7 @@ impl PackWork<'_> {
             rseq,
             rseq_length,
             rseq_signature,
+            has_random_key: one.calls.random_key.is_some().into(),
             stack_limit: getrlimit(Resource::Stack).current.unwrap_or(u64::MAX),
             fixed_layout: u64::from(program.is_pie),
             kernel: head.put(&kernel()?),

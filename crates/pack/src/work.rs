@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::{Resource, getrlimit};
 
-use crate::arch::PatchRecord;
+use crate::arch::{PatchKind, PatchRecord};
 use crate::compare::{StoppedStart, compare};
 use crate::program::Program;
 use crate::regions::Region;
@@ -114,6 +114,10 @@ impl<'a> PackWork<'a> {
         for region in work.own.iter().chain(&work.objects).filter(|region| region.protection() != 0)
         {
             compare(one, other, region, (&mut work.patches, &mut times))?;
+        }
+        let keys = work.patches.iter().filter(|patch| patch.kind == PatchKind::RandomKey);
+        if keys.count() != usize::from(one.calls.random_key.is_some()) {
+            return Err("its loader asks for random bytes, and does not keep them".into());
         }
         work.find_devices()?;
         work.find_written()?;

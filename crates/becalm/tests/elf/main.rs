@@ -16,6 +16,7 @@ mod bind_unnamed;
 mod bind_watch;
 mod hook;
 mod pack;
+mod pack_glibcs;
 mod pack_kept;
 mod pack_never;
 mod pack_refusals;

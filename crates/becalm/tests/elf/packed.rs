@@ -154,13 +154,18 @@ pub fn compile(scene: &Scene, compiler: &str, words: &[&str], to: &str) -> Strin
 
 /// The program of tests/pack/all.cc with its library and what it opens; the words to start it with.
 pub fn all(scene: Scene) -> (Packed, Vec<String>) {
+    all_with(scene, &[])
+}
+
+/// It, with words for the linker of its program.
+pub fn all_with(scene: Scene, linked: &[&str]) -> (Packed, Vec<String>) {
     scene.subdirectory("lib");
     let shared = ["-shared", "-fPIC", "-O1"];
     let thrower =
         compile(&scene, "g++", &[&shared[..], &["thrower.cc"]].concat(), "lib/libthrower.so");
     let plug = compile(&scene, "g++", &[&shared[..], &["plug.cc"]].concat(), "lib/libplug.so");
     let rpath = format!("-Wl,-rpath,{}:{}", scene.at("none"), scene.at("lib"));
-    let words = ["all.cc", "-O1", "-pthread", &thrower, &rpath];
+    let words = [&["all.cc", "-O1", "-pthread", &thrower, &rpath], linked].concat();
     let program = compile(&scene, "g++", &words, "all");
     let other = scene.at("other");
     std::os::unix::fs::symlink(scene.at("lib"), &other).unwrap();

@@ -25,6 +25,7 @@ global_asm!(
     rseq = const offset_of!(StubTable, rseq),
     rseq_length = const offset_of!(StubTable, rseq_length),
     rseq_signature = const offset_of!(StubTable, rseq_signature),
+    has_random_key = const offset_of!(StubTable, has_random_key),
     stack_limit = const offset_of!(StubTable, stack_limit),
     fixed_layout = const offset_of!(StubTable, fixed_layout),
     kernel = const offset_of!(StubTable, kernel),

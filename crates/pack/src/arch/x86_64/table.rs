@@ -25,6 +25,8 @@ pub(crate) struct StubTable {
     pub rseq: u64,
     pub rseq_length: u64,
     pub rseq_signature: u64,
+    /// Whether malloc has a random key.
+    pub has_random_key: u64,
     /// The soft limit of the stack.
     pub stack_limit: u64,
     /// Whether the program is position-independent, and its layout must not be randomised in form 2.
@@ -133,6 +135,8 @@ pub(crate) enum PatchKind {
     ArgumentCount = 11,
     /// An int.
     ThreadNumber = 14,
+    /// By which malloc knows what it has freed: random.
+    RandomKey = 15,
 }
 
 /// A word that differs from start to start.

@@ -291,7 +291,7 @@ becalm_pack_stub:
     movq {files_count}(%r15), %r9
 .Lbp_file:
     testq %r9, %r9
-    jz .Lbp_write
+    jz .Lbp_key
     call .Lbp_stat
     jnz .Lbp_file_differs
     addq $80, %r8
@@ -301,3 +301,35 @@ becalm_pack_stub:
     leaq .Lbp_why_file(%rip), %rdi
     movq (%r8), %rdx
     jmp .Lbp_fall
+
+# Malloc's key: random, and no word as memory often has it (tcache_key_initialize of malloc/malloc.c).
+.Lbp_key:
+    cmpq $0, {has_random_key}(%r15)
+    je .Lbp_write
+1:  movl $318, %eax                     # getrandom(…, 8, GRND_NONBLOCK)
+    leaq 0x78(%rbp), %rdi
+    movl $8, %esi
+    movl $1, %edx
+    syscall
+    leaq .Lbp_why_random(%rip), %rdi
+    xorl %edx, %edx
+    cmpq $8, %rax
+    jne .Lbp_fall
+    movq 0x78(%rbp), %rax
+    movq %rax, %rcx
+    sarq $63, %rcx
+    xorq %rcx, %rax
+    subq %rcx, %rax                     # without its sign
+    cmpq $0x10000000, %rax
+    jbe 1b
+    movq 0x78(%rbp), %rax
+    xorl %ecx, %ecx
+2:  movl %eax, %edx                     # a quarter to three quarters of its bits are set
+    andl $1, %edx
+    addl %edx, %ecx
+    shrq $1, %rax
+    jnz 2b
+    cmpl $16, %ecx
+    jb 1b
+    cmpl $48, %ecx
+    ja 1b

@@ -175,6 +175,7 @@
 .Lbp_why_kernel:     .asciz "the kernel is another one"
 .Lbp_why_vdso:       .asciz "the kernel's vdso is another one"
 .Lbp_why_processor:  .asciz "the processor is another one"
+.Lbp_why_random:     .asciz "the kernel has no random bytes yet"
 .Lbp_why_room:       .asciz "its addresses are taken"
 .Lbp_why_file:       .asciz "changed since it was made: "
 .globl becalm_pack_stub_end
