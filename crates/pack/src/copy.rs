@@ -7,10 +7,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use tempfile::NamedTempFile;
-
-use crate::PackError;
-
 /// For its owner alone: what is in it may be readable to few, by modes, lists or directories.
 pub(crate) const MODE: u32 = 0o700;
 
@@ -21,40 +17,27 @@ pub(crate) fn path_of(pack: &Path) -> PathBuf {
     path.into()
 }
 
-/// A file that becomes the one at `target` once it is whole.
-pub(crate) fn beside(target: &Path) -> Result<NamedTempFile, PackError> {
-    let directory = target.parent().unwrap_or(Path::new("/"));
-    let file = tempfile::Builder::new().prefix(".becalm-").tempfile_in(directory);
-    file.map_err(PackError::at("write in", directory))
-}
-
-/// Writes the copy beside its place. `header` is where PT_INTERP's program header lies in the file.
+/// Writes the copy, before it has its name. `header` is where PT_INTERP's program header lies in the file.
 pub(crate) fn write(
     program: &File,
     header: u64,
     interpreter: &Path,
-    target: &Path,
-) -> Result<NamedTempFile, PackError> {
-    let copy = beside(target)?;
-    let written = (|| -> io::Result<()> {
-        let mut file = copy.as_file();
-        let mut program = program;
-        program.seek(SeekFrom::Start(0))?;
-        let length = io::copy(&mut program, &mut file)?;
-        // No page that a segment maps to its end.
-        let at = length.next_multiple_of(4096) + 4096;
-        file.seek(SeekFrom::Start(at))?;
-        let mut name = interpreter.as_os_str().as_bytes().to_vec();
-        name.push(0);
-        file.write_all(&name)?;
-        let length = (name.len() as u64).to_le_bytes();
-        // p_offset, p_filesz and p_memsz of elf(5).
-        for (field, value) in [(8, at.to_le_bytes()), (32, length), (40, length)] {
-            file.write_all_at(&value, header + field)?;
-        }
-        file.set_permissions(Permissions::from_mode(MODE))?;
-        file.sync_all()
-    })();
-    written.map_err(PackError::at("write", target))?;
-    Ok(copy)
+    mut file: &File,
+) -> io::Result<()> {
+    let mut program = program;
+    program.seek(SeekFrom::Start(0))?;
+    let length = io::copy(&mut program, &mut file)?;
+    // No page that a segment maps to its end.
+    let at = length.next_multiple_of(4096) + 4096;
+    file.seek(SeekFrom::Start(at))?;
+    let mut name = interpreter.as_os_str().as_bytes().to_vec();
+    name.push(0);
+    file.write_all(&name)?;
+    let length = (name.len() as u64).to_le_bytes();
+    // p_offset, p_filesz and p_memsz of elf(5).
+    for (field, value) in [(8, at.to_le_bytes()), (32, length), (40, length)] {
+        file.write_all_at(&value, header + field)?;
+    }
+    file.set_permissions(Permissions::from_mode(MODE))?;
+    file.sync_all()
 }

@@ -14,6 +14,7 @@ use crate::arch::{
 };
 use crate::program::PT_INTERP;
 use crate::regions::Region;
+use crate::staging::PackStaging;
 use crate::work::{PackWork, PackedFileCheck};
 use crate::write::{PAGE, PackHead, PackedRun, can_load, write};
 use crate::{ContentIdentity, MadePack, PackAbout, PackError, copy};
@@ -37,12 +38,15 @@ impl PackWork<'_> {
         let interpreter = program.segments.iter().find(|segment| segment.kind == PT_INTERP);
         let header = interpreter.map_or(0, |segment| segment.header);
         let copy_path = copy::path_of(target);
-        let copy = copy::write(&program.file, header, target, &copy_path)?;
-        let about = copy.as_file().metadata().map_err(PackError::at("look at", &copy_path))?;
+        let staging = PackStaging::beside(target)?;
+        let (out, copy) = (staging.file(0)?, staging.file(1)?);
+        copy::write(&program.file, header, target, &copy)
+            .map_err(PackError::at("write", &copy_path))?;
+        let about = copy.metadata().map_err(PackError::at("look at", &copy_path))?;
         let copy_identity = ContentIdentity::of(&about);
         let table =
             self.table(&mut head, &files, copy_identity).map_err(|reason| refused(&reason))?;
-        let written = write(head, &table, &staged, &runs, self.one, target)?;
+        let written = write(head, &table, &staged, &runs, self.one, (&out, target))?;
         let about = PackAbout {
             format: PackAbout::FORMAT,
             program: program.path.clone(),
@@ -61,15 +65,11 @@ impl PackWork<'_> {
             head: (written.head.len() as u64, digest(&written.head)),
         };
         let trailer = about.trailer().map_err(|error| refused(&error.to_string()))?;
-        let out = written.file.as_file();
         let ended = out.write_all_at(&trailer, written.length).and_then(|()| out.sync_all());
         ended.map_err(PackError::at("write", target))?;
         // Closed before they have their names: what is open to be written cannot be executed (ETXTBSY).
-        let files = [copy, written.file].map(|file| file.into_temp_path());
-        // The copy first: with an older pack, it is found to be another one, and not used.
-        for (file, path) in files.into_iter().zip([&copy_path, &target.to_owned()]) {
-            file.persist(path).map_err(|error| PackError::at("rename to", path)(error.error))?;
-        }
+        drop((out, copy));
+        staging.place([target, &copy_path])?;
         let length = written.length + trailer.len() as u64;
         Ok(MadePack { file: target.to_owned(), length, about })
     }

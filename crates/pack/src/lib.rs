@@ -38,6 +38,8 @@ mod program;
 #[cfg(target_arch = "x86_64")]
 mod regions;
 #[cfg(target_arch = "x86_64")]
+mod staging;
+#[cfg(target_arch = "x86_64")]
 mod work;
 #[cfg(target_arch = "x86_64")]
 mod write;

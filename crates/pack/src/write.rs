@@ -9,12 +9,9 @@ use std::io;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
 
-use tempfile::NamedTempFile;
-
 use crate::PackError;
 use crate::arch::{MACHINE, StubTable, TableRecord, stub};
 use crate::compare::StoppedStart;
-use crate::copy::beside;
 use crate::regions::Region;
 
 pub(crate) const PAGE: u64 = 4096;
@@ -129,7 +126,6 @@ impl SegmentPlace {
 
 /// What is written.
 pub(crate) struct WrittenPack {
-    pub file: NamedTempFile,
     /// Up to what follows.
     pub length: u64,
     /// The bytes of its head.
@@ -141,14 +137,14 @@ pub(crate) fn can_load(runs: usize) -> bool {
     runs + OWN_SEGMENTS <= MOST_HEADERS
 }
 
-/// Writes a pack beside its place.
+/// Writes a pack, before it has its name.
 pub(crate) fn write(
     mut head: PackHead,
     table: &StubTable,
     staged: &[u8],
     runs: &[PackedRun],
     one: &StoppedStart,
-    target: &Path,
+    (out, target): (&File, &Path),
 ) -> Result<WrittenPack, PackError> {
     const PT_LOAD: u32 = 1;
     const PT_GNU_STACK: u32 = 0x6474_e551;
@@ -194,10 +190,8 @@ pub(crate) fn write(
     head.bytes[at..at + StubTable::LENGTH].copy_from_slice(&table.bytes());
     head.bytes.resize(code_offset as usize, 0);
     head.bytes.extend(&code);
-    let file = beside(target)?;
     let loads = places.iter().rev().skip(1).rev().skip(if staged.is_empty() { 2 } else { 3 });
     let written = (|| -> io::Result<()> {
-        let out = file.as_file();
         out.write_all_at(&head.bytes, 0)?;
         out.write_all_at(staged, staged_offset)?;
         loads.zip(runs).try_for_each(|(place, run)| write_run(out, place.offset, run, one))?;
@@ -205,7 +199,7 @@ pub(crate) fn write(
         out.set_permissions(Permissions::from_mode(crate::copy::MODE))
     })();
     written.map_err(PackError::at("write", target))?;
-    Ok(WrittenPack { file, length: offset, head: head.bytes })
+    Ok(WrittenPack { length: offset, head: head.bytes })
 }
 
 /// The memory of a run; pages of zeros become holes.

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 
 use testkit::{Scene, run};
@@ -87,4 +88,22 @@ fn a_pack_can_be_made_again_while_programs_start_from_it() {
         }
         assert!(again.join().unwrap());
     });
+}
+
+#[test]
+fn asked_to_end_while_it_writes_nothing_is_left_or_all_is_there() {
+    // What is asked while the last byte is written may still find all in its place.
+    let moments = [("fsync", 1, 0), ("fsync", 2, 0), ("rename", 1, 2), ("rename", 2, 2)];
+    for (call, when, least) in moments {
+        let scene = Scene::new();
+        let pack = scene.at("program.pack");
+        let inject = format!("inject={call}:signal=TERM:when={when}");
+        let becalm = pack_command("/usr/bin/true", &pack, &[]);
+        let mut strace = Command::new("strace");
+        strace.args(["-o", "/dev/null", "-e", "trace=fsync,rename", "-e", &inject]);
+        let ended = run(strace.arg(becalm.get_program()).args(becalm.get_args()));
+        assert_eq!(ended.status.signal(), Some(15), "{call} {when}: {}", ended.err());
+        let files = fs::read_dir(scene.directory()).unwrap().count();
+        assert!([least, 2].contains(&files), "{call} {when}: {files} files are left");
+    }
 }
