@@ -21,6 +21,7 @@ pub fn here() -> Machine {
         file_writer,
         can_mount,
         why_no_image,
+        why_no_pack,
         directories_below,
         files_below,
         module_cure,
@@ -68,6 +69,12 @@ fn user_name(user: u32) -> Option<String> {
     let asked = id.output().ok()?;
     let name = String::from_utf8(asked.stdout).ok()?;
     Some(name.trim().to_owned()).filter(|name| asked.status.success() && !name.is_empty())
+}
+
+/// Its pack is written into the working directory.
+fn why_no_pack(program: &Path) -> Option<String> {
+    let here = tempfile::tempfile_in(".").err();
+    here.map(|error| error.to_string()).or_else(|| pack::why_not(program))
 }
 
 /// What is younger was perhaps just edited.

@@ -98,6 +98,13 @@ pub enum CureChange {
         /// How many bytes of them.
         bytes: u64,
     },
+    /// The program is started from one file, which holds its loader's work.
+    StartFromPack {
+        /// The program.
+        program: SourcePath,
+        /// How many libraries its loader then neither searches nor maps.
+        libraries: u64,
+    },
     /// Files are stored as one.
     PackFiles {
         /// The directory that they lie below.

@@ -30,6 +30,7 @@ mod loader;
 mod locale;
 mod machine;
 mod modules;
+mod pack;
 mod path;
 mod plan;
 mod prediction;

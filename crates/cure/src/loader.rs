@@ -15,6 +15,7 @@ use term::number::counted;
 use crate::binding::{belongs_to_the_system, effect, loaded, named_and_not_shown, simulated};
 use crate::cure::{Cure, CureActor, CureChange, RefusedCure, StormCures};
 use crate::machine::{FileWriter, Machine};
+use crate::pack;
 use crate::plan::PlanInput;
 use crate::prediction::CureEffect;
 
@@ -169,10 +170,11 @@ fn others(files: &[PathBuf], machine: &Machine) -> Vec<(PathBuf, FileWriter)> {
 }
 
 /// The sources of a storm and what can be done about it.
-pub(crate) fn cures(finding: &Finding, bound: &BoundFiles) -> StormCures {
+pub(crate) fn cures(input: &PlanInput, finding: &Finding, bound: &BoundFiles) -> StormCures {
     let as_of = |cure: &Cure| Cure { storm: finding.storm, ..cure.clone() };
     let mut all =
         StormCures { cures: bound.cures.iter().map(as_of).collect(), ..Default::default() };
+    all.cures.extend(pack::cure(input).filter(|cure| cure.storm == finding.storm));
     let is_by_variable = finding
         .sources
         .iter()

@@ -18,6 +18,9 @@ pub struct Machine {
     pub can_mount: fn() -> bool,
     /// Why an image of a directory is not to be mounted over it; none if it may be.
     pub why_no_image: fn(&Path) -> Option<String>,
+    /// Why `becalm elf pack` would not take a program here, or its pack not be used; none where nothing is
+    /// known to speak against it.
+    pub why_no_pack: fn(&Path) -> Option<String>,
     /// How many directories there are at and below one, bytecode aside; no more are counted than so
     /// many.
     pub directories_below: fn(&Path, u64) -> u64,
@@ -64,6 +67,7 @@ impl Machine {
             file_writer: |_| FileWriter::Nobody,
             can_mount: || false,
             why_no_image: |_| Some("nothing is known of the machine".to_owned()),
+            why_no_pack: |_| Some("nothing is known of the machine".to_owned()),
             directories_below: |_, most| most,
             files_below: |_, _| None,
             module_cure: |_| ModuleCure::Unknown,

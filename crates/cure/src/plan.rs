@@ -252,7 +252,7 @@ fn chosen(
 
 fn cures(input: &PlanInput, finding: &Finding, bound: &BoundFiles) -> StormCures {
     match finding.storm {
-        Storm::Loader | Storm::Dlopen => loader_storm::cures(finding, bound),
+        Storm::Loader | Storm::Dlopen => loader_storm::cures(input, finding, bound),
         Storm::Python => python::cures(input, finding),
         Storm::Modules => modules::cures(input, finding),
         Storm::Fork => fork::cures(input, finding),

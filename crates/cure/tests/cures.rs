@@ -19,6 +19,7 @@ const ABLE: Machine = Machine {
     file_writer: |_| FileWriter::You,
     can_mount: || true,
     why_no_image: |_| None,
+    why_no_pack: |_| None,
     directories_below: |_, _| 10,
     files_below: |_, _| Some(Vec::new()),
     module_cure: |_| ModuleCure::Index { shell: "bash" },
@@ -69,6 +70,50 @@ fn a_library_path_is_not_shortened_for_others_may_need_it() {
     let all = cures(tale, Storm::Loader);
     assert_eq!(all.cures, []);
     assert!(refused(&all)[0].starts_with("A shorter LD_LIBRARY_PATH"), "{all:#?}");
+}
+
+/// A program of a store, with so many libraries that are each looked for in two directories before.
+fn of_a_store(store: &str, libraries: usize, env: &[(&str, &str)]) -> Tale {
+    let program = format!("{store}/hash-app/bin/app");
+    let mut tale = Tale::of(&program, &[&program], env);
+    for library in numbered("lib", libraries) {
+        for directory in ["a", "b"] {
+            tale.loading("openat", &format!("{store}/hash-{directory}/lib/{library}.so"), NO);
+        }
+        tale.loading("openat", &format!("{store}/hash-{library}/lib/{library}.so"), YES);
+    }
+    tale
+}
+
+#[test]
+fn a_start_with_many_libraries_of_an_immutable_store_is_put_into_one_file() {
+    let packs = |tale: Tale, machine: &Machine| {
+        let all = cures_of(&tale.told(), Storm::Loader, machine);
+        let is_pack = |cure: &Cure| matches!(cure.change, CureChange::StartFromPack { .. });
+        all.cures.into_iter().find(is_pack)
+    };
+    for store in ["/nix/store", "/home/me/.local/share/nix/root/nix/store", "/gnu/store"] {
+        let cure = packs(of_a_store(store, 60, &[]), &ABLE).unwrap();
+        let program = format!("{store}/hash-app/bin/app");
+        let command = format!(
+            "becalm elf pack --immutable {store} {program} -o app.pack && becalm run --pack app.pack \
+             -- {program}"
+        );
+        assert_eq!(cure.command, Some(command));
+        // The exec of it is all that is left, and what becalm asks.
+        assert_eq!(counts(&cure), [181, 1 + 43, 120, 0]);
+        assert!(!cure.is_appliable(), "becalm fix does not do it");
+    }
+    let refused = Machine { why_no_pack: |_| Some("it is static".into()), ..ABLE };
+    let kept = [
+        (of_a_store("/opt/spack/store", 60, &[]), ABLE),
+        (of_a_store("/nix/store", 40, &[]), ABLE),
+        (of_a_store("/nix/store", 60, &[("LD_LIBRARY_PATH", "/x")]), ABLE),
+        (of_a_store("/nix/store", 60, &[]), refused),
+    ];
+    for (tale, machine) in kept {
+        assert_eq!(packs(tale, &machine), None);
+    }
 }
 
 #[test]

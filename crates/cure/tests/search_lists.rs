@@ -18,6 +18,7 @@ const MACHINE: Machine = Machine {
     file_writer: |_| FileWriter::You,
     can_mount: || false,
     why_no_image: |_| None,
+    why_no_pack: |_| Some(String::new()),
     directories_below: |_, _| 10,
     files_below: |directory, _| {
         let own = PathBuf::from(directory.file_name().unwrap()).with_extension("pm");

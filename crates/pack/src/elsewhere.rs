@@ -11,3 +11,8 @@ use crate::{MadePack, PackError, PackOptions};
 pub fn make(_: &Path, _: &Path, _: &PackOptions) -> Result<MadePack, PackError> {
     Err(PackError::Machine)
 }
+
+/// Why a program is not packed.
+pub fn why_not(_: &Path) -> Option<String> {
+    Some(PackError::Machine.to_string())
+}

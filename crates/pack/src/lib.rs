@@ -46,11 +46,11 @@ mod write;
 
 pub use about::{OpenedPack, PackAbout};
 #[cfg(not(target_arch = "x86_64"))]
-pub use elsewhere::make;
+pub use elsewhere::{make, why_not};
 pub use error::PackError;
 pub use file_check::ContentIdentity;
 #[cfg(target_arch = "x86_64")]
-pub use make::make;
+pub use make::{make, why_not};
 
 use std::path::PathBuf;
 

@@ -30,6 +30,13 @@ pub fn make(program: &Path, out: &Path, options: &PackOptions) -> Result<MadePac
     work.write(&target)
 }
 
+/// Why a program is surely not packed here; none where that is seen only once it is tried.
+pub fn why_not(program: &Path) -> Option<String> {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Stack).maximum;
+    let limited = limit.map(|_| "the hard limit of the stack is not unlimited".to_owned());
+    limited.or_else(|| Program::read(program).err().map(|refused| refused.to_string()))
+}
+
 /// Where the pack goes, without symbolic links; what is there already must be one.
 fn target(out: &Path) -> Result<PathBuf, PackError> {
     let path = std::path::absolute(out).map_err(PackError::at("name", out))?;

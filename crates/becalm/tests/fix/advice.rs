@@ -13,9 +13,13 @@ use serde_json::Value;
 use testkit::run;
 
 fn store(place: &Place, libraries: &str, options: &[&str]) -> String {
+    store_in(place, "opt", libraries, options)
+}
+
+fn store_in(place: &Place, name: &str, libraries: &str, options: &[&str]) -> String {
     let make = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/store/make");
     let mut make = Command::new(make);
-    let made = run(make.args(options).args(["--libs", libraries]).arg(place.at("opt")));
+    let made = run(make.args(options).args(["--libs", libraries]).arg(place.at(name)));
     assert_eq!(made.code(), 0, "{}", made.err());
     made.out().trim_end().to_owned()
 }
@@ -35,6 +39,22 @@ fn binding_what_a_long_rpath_searches() {
         assert!(after * 2 < before && after.abs_diff(promised) < 10, "{promised} became {after}");
         assert_eq!(run(&mut place.command(&program, &[])), said);
     }
+}
+
+/// Nothing of it is bound: Nix checks its files by their hashes.
+#[test]
+fn starting_a_program_of_a_nix_store_from_one_file() {
+    let place = Place::new();
+    let program = store_in(&place, "nix", "100", &["--runpath"]);
+    let (before, said) = (place.operations(&[&program]), run(&mut place.command(&program, &[])));
+    let steps = place.steps("loader", &[&program]);
+    let [advised] = commands(&steps)[..] else { panic!("{steps:#?}") };
+    let promised = steps[0]["predicted"]["after"]["metadata_ops"].as_u64().unwrap();
+    assert!(place.said(advised).ends_with(&said.out()), "{advised}");
+    let after = place.operations(&["becalm", "run", "--pack", "app.pack", "--", &program]);
+    assert!(after * 10 < before && after.abs_diff(promised) < 20, "{promised} became {after}");
+    let planned = run(place.command(BECALM, &["fix", "--", &program]).env("COLUMNS", "1000"));
+    assert!(planned.out().contains(&format!("  {advised}\n")), "{}", planned.out());
 }
 
 #[test]
