@@ -25,7 +25,7 @@ DEMO ?= bash -c 'for tool in /usr/bin/*; do basename "$$tool"; done >/dev/null'
 endif
 
 .DEFAULT_GOAL := help
-PHASES := tools format crates compile suite build installed packages
+PHASES := tools format crates compile suite build installed packages arm
 .PHONY: help demo static test $(PHASES) cross test-arm package bench install docs clean
 
 help: ## list these errands
@@ -101,7 +101,10 @@ cross: ## build the static binary for 64-bit Arm
 	setup/arm/toolchain env CARGO_TARGET_DIR=/src/target/arm cargo build --release --locked --package becalm
 	@echo "built target/arm/aarch64-unknown-linux-gnu/release/becalm"
 
-test-arm: ## run tests on a 64-bit Arm machine in emulation
+arm:
+	tests/arm/smoke
+
+test-arm: arm ## run tests on a 64-bit Arm machine in emulation
 	tests/arm/run
 
 bench: build ## measure becalm against its peers

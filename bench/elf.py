@@ -27,6 +27,9 @@ PROFILES = ("nfs", "lustre")
 PATHS = re.compile(r'\b(?:open|openat|stat|lstat|newfstatat|access|faccessat2?|readlink|readlinkat|execve)\((?!\d+, "")')
 
 
+PARTS = ["trees", "store", "emacs", "binding", "site"]
+
+
 def run(*words, **more):
     return subprocess.run([str(word) for word in words], check=True, stdout=subprocess.PIPE, text=True, **more).stdout
 
@@ -163,7 +166,17 @@ def becalm_mode(becalm, mode):
     return bind
 
 
+def packed(becalm, *options):
+    def pack(program, store):
+        file = store.parent / "app.pack"
+        run(becalm, "elf", "pack", *(word or store for word in options), program, "-o", file)
+        return [becalm, "run", "--pack", file, "--", program]
+
+    return pack
+
+
 def variants(becalm):
+    """What each does to a store; where the program is then started by another command, it returns that."""
     return {
         "untouched": lambda program, store: None,
         "flattened by patchelf (as Shrinkwrap)": flatten,
@@ -174,6 +187,8 @@ def variants(becalm):
         "becalm elf bind": becalm_mode(becalm, "needed"),
         "becalm elf bind --mode closure": becalm_mode(becalm, "closure"),
         "becalm elf bind --mode farm": becalm_mode(becalm, "farm"),
+        "becalm run --pack": packed(becalm),
+        "becalm run --pack, --immutable": packed(becalm, "--immutable", None),
     }
 
 
@@ -183,14 +198,14 @@ def make_variants(becalm, scratch, label, build):
     for number, (name, change) in enumerate(variants(becalm).items()):
         out = scratch / f"{label}{number}"
         program = pathlib.Path(build(out))
-        change(program, out / "store")
-        made[name] = program
+        command = change(program, out / "store") or [program]
+        made[name] = program, [str(word) for word in command]
     return made
 
 
-def fails(program, arguments, reference):
+def fails(command, arguments, reference):
     """Why a variant does not do what the untouched program does, if it does not."""
-    done = subprocess.run([str(program), *arguments], capture_output=True, text=True)
+    done = subprocess.run([*command, *arguments], capture_output=True, text=True)
     if done.returncode != 0:
         return "does not start: " + " ".join(done.stderr.split())[:120]
     return None if done.stdout == reference else "says something else"
@@ -198,17 +213,17 @@ def fails(program, arguments, reference):
 
 def starts(becalm, made, arguments, rounds):
     """The table of starts."""
-    reference = run(made["untouched"], *arguments)
+    reference = run(made["untouched"][0], *arguments)
     heads = ["variant", "openat", "failed", "stat", "failed", "mmap", "all calls", "path operations",
              *(f"waits on {profile}, cold" for profile in PROFILES), "warm", f"+{LATENCY_US} us a path operation"]
     print("| " + " | ".join(heads) + " |")
     print("|---" * len(heads) + "|")
-    broken = {name: why for name, program in made.items() if (why := fails(program, arguments, reference))}
-    works = {name: [str(program), *arguments] for name, program in made.items() if name not in broken}
+    broken = {name: why for name, (_, command) in made.items() if (why := fails(command, arguments, reference))}
+    works = {name: [*command, *arguments] for name, (_, command) in made.items() if name not in broken}
     times = {name: took for (name, _), took in paired.measure({"": []}, works, rounds)[0].items()}
     paths = {name: path_operations(command) for name, command in works.items()}
     latency = lambda name: [took + paths[name] * LATENCY_US / 1e6 for took in times[name]]
-    for name, program in made.items():
+    for name, (program, _) in made.items():
         if name in broken:
             print(f"| {name} | {broken[name]} |" + " |" * (len(heads) - 2))
             continue
@@ -255,37 +270,71 @@ def trees(becalm, works, rounds):
     print("\nMedian ms of the whole process; behind it, how many times as long as becalm (paired).\n", flush=True)
 
 
+def many(scratch, count):
+    """So many objects: closures of 100, each in a store of its own, as packages of a site are."""
+    source = scratch / f"many{count}"
+    for number in range(count // 100):
+        run(TESTS / "store/make", "--libs", 100, source / f"s{number}")
+    return source
+
+
+def spent(*words, **more):
+    """Seconds, processor seconds and most MiB of a command."""
+    begun = time.perf_counter()
+    started = subprocess.Popen([str(word) for word in words], stdout=subprocess.DEVNULL, **more)
+    _, status, used = os.wait4(started.pid, 0)
+    assert status == 0, (words, status)
+    return time.perf_counter() - begun, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
+
+
 def binding(becalm, scratch, rounds, count=1000):
     """1,000 objects: becalm once, patchelf once a file."""
-    source = scratch / "many"
-    run(TESTS / "store/make", "--libs", count, source)
+    source = many(scratch, count)
     ratios, mine, other = [], [], []
+    # The store's paths are in its files: it is changed in place, and put back.
+    backup = scratch / "many.keep"
+    shutil.copytree(source, backup, symlinks=True)
+    middle = lambda values: sorted(values)[len(values) // 2]
     for number in range(rounds):
-        # The store's paths are in its files: it is changed in place, and put back.
-        backup = scratch / "many.keep"
-        if not backup.exists():
-            shutil.copytree(source / "store", backup, symlinks=True)
         state = {**os.environ, "XDG_STATE_HOME": str(scratch / f"state{number}")}
-        begun = time.perf_counter()
-        run(becalm, "elf", "bind", source / "store", env=state)
-        mine.append(time.perf_counter() - begun)
-        shutil.rmtree(source / "store")
-        shutil.copytree(backup, source / "store", symlinks=True)
-        files = objects(source / "store")
+        mine.append(spent(becalm, "elf", "bind", source, env=state)[:2])
+        shutil.rmtree(source)
+        shutil.copytree(backup, source, symlinks=True)
+        files = objects(source)
         words = {file: [word for name in needed(file) if name.startswith("libpart")
                         for word in ("--replace-needed", name, f"/opt/spack/opt/{name}")] for file in files}
+        before = os.times()
         begun = time.perf_counter()
         for file in files:
             subprocess.run(["patchelf", *words[file], str(file)], check=True)
-        other.append(time.perf_counter() - begun)
-        shutil.rmtree(source / "store")
-        shutil.copytree(backup, source / "store", symlinks=True)
-        ratios.append(other[-1] / mine[-1])
-    middle = lambda values: sorted(values)[len(values) // 2]
-    print(f"| binding {len(files):,} objects | seconds |\n|---|---|")
-    print(f"| becalm elf bind, all of it: simulate, edit, verify, journal, fsync | {middle(mine):.2f} |")
-    print(f"| patchelf --replace-needed, one process a file, no fsync | {middle(other):.2f} |")
-    print(f"| ratio, median of {rounds} rounds | {middle(ratios):.1f} |\n", flush=True)
+        after = os.times()
+        cpu = after.children_user + after.children_system - before.children_user - before.children_system
+        other.append((time.perf_counter() - begun, cpu))
+        shutil.rmtree(source)
+        shutil.copytree(backup, source, symlinks=True)
+        ratios.append([theirs / ours for theirs, ours in zip(other[-1], mine[-1])])
+    print(f"| binding {len(files):,} objects | seconds | CPU |\n|---|---|---|")
+    row = lambda name, of, show: print(f"| {name} | " + " | ".join(show % middle(column) for column in zip(*of)) + " |")
+    row("becalm elf bind, all of it: simulate, edit, verify, journal, fsync", mine, "%.2f")
+    row("patchelf --replace-needed, one process a file, no fsync", other, "%.2f")
+    row(f"ratio, median of {rounds} rounds", ratios, "%.1f")
+    made = sum(count for count, _ in calls([becalm, "elf", "bind", str(source)]).values())
+    print(f"\nbecalm makes {made / len(files):.0f} system calls a file.\n", flush=True)
+
+
+def site(becalm, scratch, count=10000):
+    """10,000 objects: binding all, then planning again, and again with one package more."""
+    source = many(scratch, count)
+    state = {**os.environ, "XDG_STATE_HOME": str(scratch / "state.site")}
+    print(f"| {len(objects(source)):,} objects | seconds | CPU | MiB |\n|---|---|---|---|")
+    row = lambda name, *words: print("| %s | %.2f | %.2f | %.0f |" % (name, *spent(*words, env=state)), flush=True)
+    row("becalm elf bind", becalm, "elf", "bind", source)
+    # Its status is 1 where nothing is to be bound.
+    plan = ["sh", "-c", '"$0" elf bind --dry-run "$1" || test $? = 1', becalm, source]
+    row("a second plan", *plan)
+    run(TESTS / "store/make", "--libs", 100, source / "more")
+    row("becalm elf bind, with 100 objects more", becalm, "elf", "bind", source)
+    print()
 
 
 def main():
@@ -293,10 +342,11 @@ def main():
     parser.add_argument("--becalm", required=True)
     parser.add_argument("--rounds", type=int, default=11)
     parser.add_argument("--libs", type=int, default=150)
-    parser.add_argument("--only", choices=["trees", "store", "emacs", "binding"], action="append")
+    parser.add_argument("--only", choices=PARTS, action="append",
+                        help="all but site, which builds 10,000 libraries first")
     given = parser.parse_args()
     becalm = str(pathlib.Path(shutil.which(given.becalm)).resolve())
-    wanted = collections.Counter(given.only or ["trees", "store", "emacs", "binding"])
+    wanted = collections.Counter(given.only or PARTS[:-1])
     with tempfile.TemporaryDirectory(prefix="becalm-bench-") as scratch:
         scratch = pathlib.Path(scratch)
         emacs = pathlib.Path(shutil.which("emacs")).resolve()
@@ -314,6 +364,8 @@ def main():
             starts(becalm, make_variants(becalm, scratch, "emacs", spread), ["--version"], given.rounds)
         if wanted["binding"]:
             binding(becalm, scratch, max(3, given.rounds // 4))
+        if wanted["site"]:
+            site(becalm, scratch)
         print(paired.machine() + ", on " + filesystem(scratch))
         [cache.unlink() for cache in CACHES]
 

@@ -56,6 +56,7 @@ pub fn examine() -> Diagnosis {
         probe::c_library::version(glibc.as_ref()),
         probe::c_library::search(glibc.as_ref()),
         probe::c_library::musl(),
+        probe::processor::every_verb(),
     ];
     Diagnosis::new(&host, probes, glibc)
 }

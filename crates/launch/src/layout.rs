@@ -62,8 +62,8 @@ pub const MOST_LAYOUTS: u64 = 1 << 28;
 
 /// The smallest gap that the kernel takes (SIZE_128M of mm/util.c).
 const LEAST_GAP: u64 = 128 << 20;
-/// x86-64's; on a machine with larger pages a step of this size moves less often.
-const PAGE: u64 = 4096;
+/// Of the addresses that a process has, the part that the gap is at most (mmap_base of mm/util.c).
+const MOST_GAP: (u64, u64) = (5, 6);
 
 /// Why a layout cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -145,19 +145,31 @@ impl LayoutOffset {
 
     /// The soft limit of the stack that makes it, in bytes.
     fn limit(self) -> u64 {
-        LEAST_GAP + self.pages * PAGE
+        LEAST_GAP + self.pages * page_size()
     }
 }
 
 /// How many layouts the hard limit of the stack allows; a power of two, so that ranks under
 /// slightly different limits still draw the same.
 pub fn layouts() -> u64 {
-    let room = match getrlimit(Resource::Stack).maximum {
-        None => MOST_LAYOUTS,
-        Some(hard) if hard < LEAST_GAP => return 0,
-        Some(hard) => ((hard - LEAST_GAP) / PAGE + 1).min(MOST_LAYOUTS),
-    };
-    1 << room.ilog2()
+    let most = address_space() / MOST_GAP.1 * MOST_GAP.0;
+    match getrlimit(Resource::Stack).maximum.unwrap_or(most).min(most).checked_sub(LEAST_GAP) {
+        None => 0,
+        Some(room) => 1 << (room / page_size() + 1).min(MOST_LAYOUTS).ilog2(),
+    }
+}
+
+/// The kernel's: 4 KiB on x86-64, on Arm that, 16 or 64 KiB.
+fn page_size() -> u64 {
+    rustix::param::page_size() as u64
+}
+
+/// How many bytes of addresses a process has: the stack, on which the kernel puts random bytes, ends
+/// them (47 bits on x86-64; 39, 42, 47 or 48 on Arm).
+fn address_space() -> u64 {
+    // SAFETY: it reads what the kernel has told this process.
+    let random = unsafe { libc::getauxval(libc::AT_RANDOM) };
+    random.max(1).next_power_of_two()
 }
 
 /// Makes what this process executes next lie as the layout says, adding to `variables` what that

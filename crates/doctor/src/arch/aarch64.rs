@@ -2,6 +2,12 @@
 
 pub(crate) const ABI_LOADER: &str = "/lib/ld-linux-aarch64.so.1";
 
+pub(crate) const MISSING: &[&str] = &[
+    "becalm elf pack, and run --pack",
+    "becalm lab fork collapse without root",
+    "the calls of 32-bit Arm programs by name (they are counted)",
+];
+
 /// `struct user_pt_regs` (asm/ptrace.h): x0 to x30, sp, pc, pstate.
 pub(crate) type Registers = [u64; 34];
 

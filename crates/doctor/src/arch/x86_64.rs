@@ -2,6 +2,8 @@
 
 pub(crate) const ABI_LOADER: &str = "/lib64/ld-linux-x86-64.so.2";
 
+pub(crate) const MISSING: &[&str] = &[];
+
 /// `struct user_regs_struct` (sys/user.h).
 pub(crate) type Registers = [u64; 27];
 

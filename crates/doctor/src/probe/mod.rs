@@ -7,5 +7,6 @@ pub(crate) mod memory;
 pub(crate) mod namespace;
 pub(crate) mod outer;
 pub(crate) mod perf;
+pub(crate) mod processor;
 pub(crate) mod trace;
 pub(crate) mod uring;

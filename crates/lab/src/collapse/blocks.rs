@@ -7,14 +7,20 @@ use std::os::unix::fs::FileExt;
 use super::error::CollapseError;
 use super::process::{TargetProcess, kibibytes, range};
 
-/// What a huge page holds on x86-64.
-pub(super) const BLOCK: u64 = 2 << 20;
-pub(super) const PAGE: u64 = 4096;
-const PAGES_OF_BLOCK: usize = (BLOCK / PAGE) as usize;
+/// The kernel's: 4 KiB on x86-64, on Arm that, 16 or 64 KiB.
+pub(super) fn page_size() -> u64 {
+    rustix::param::page_size() as u64
+}
 
-/// A block of which less is there is left out: what is missing would be filled with zeros, and
+/// What a huge page holds: as much as a page of page table entries, of eight bytes each, points to. Of
+/// pages of 4 KiB 2 MiB, of 16 KiB 32 MiB, of 64 KiB 512 MiB.
+pub(super) fn block_size() -> u64 {
+    page_size() * (page_size() / 8)
+}
+
+/// Of a block, so much at least must be there: what is missing would be filled with zeros, and
 /// take more memory than it spares time.
-const LEAST_PAGES: usize = PAGES_OF_BLOCK / 2;
+const LEAST_PART: usize = 2;
 
 /// Mappings that are mostly holes (what is reserved, not used) are not looked through beyond
 /// this, since eight bytes are read of each page.
@@ -88,8 +94,8 @@ fn wanted(mapping: &str, flags: &str) -> Option<(u64, u64)> {
         && inode == "0"
         && !name.starts_with("[stack")
         && !flags.split_whitespace().any(|flag| NOT.contains(&flag))
-        && anonymous >= BLOCK
-        && kibibytes(mapping, "AnonHugePages:") + BLOCK <= anonymous
+        && anonymous >= block_size()
+        && kibibytes(mapping, "AnonHugePages:") + block_size() <= anonymous
         && (end - start) / HOLES <= anonymous;
     is_fit.then_some((start, end))
 }
@@ -98,21 +104,23 @@ fn wanted(mapping: &str, flags: &str) -> Option<(u64, u64)> {
 fn look_through(pagemap: &File, start: u64, end: u64, blocks: &mut Blocks) {
     // Bit 63 of an entry, of which the last byte is the highest.
     const THERE: u8 = 1 << 7;
-    let mut entries = vec![0; PAGES_OF_BLOCK * 8];
-    for block in (start.next_multiple_of(BLOCK)..end).step_by(BLOCK as usize) {
+    let (page, size) = (page_size(), block_size());
+    let pages = (size / page) as usize;
+    let mut entries = vec![0; pages * 8];
+    for block in (start.next_multiple_of(size)..end).step_by(size as usize) {
         // A mapping that has gone meanwhile has nothing to collapse.
-        if block + BLOCK > end || pagemap.read_exact_at(&mut entries, block / PAGE * 8).is_err() {
+        if block + size > end || pagemap.read_exact_at(&mut entries, block / page * 8).is_err() {
             return;
         }
         let there = entries.chunks_exact(8).filter(|entry| entry[7] & THERE != 0).count();
-        if there < LEAST_PAGES {
-            blocks.sparse_bytes += there as u64 * PAGE;
+        if there < pages / LEAST_PART {
+            blocks.sparse_bytes += there as u64 * page;
             continue;
         }
-        blocks.filled_bytes += (PAGES_OF_BLOCK - there) as u64 * PAGE;
+        blocks.filled_bytes += (pages - there) as u64 * page;
         match blocks.ranges.last_mut() {
-            Some(last) if last.start + last.bytes == block => last.bytes += BLOCK,
-            _ => blocks.ranges.push(Range { start: block, bytes: BLOCK }),
+            Some(last) if last.start + last.bytes == block => last.bytes += size,
+            _ => blocks.ranges.push(Range { start: block, bytes: size }),
         }
     }
 }

@@ -26,7 +26,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use advise::Advised;
-use blocks::{BLOCK, Blocks, Range};
+use blocks::{Blocks, Range, block_size};
 pub use error::{CollapseError, LendRefusal};
 use held_signals::SignalsHeldBack;
 #[cfg(target_arch = "x86_64")]
@@ -82,8 +82,8 @@ pub enum CollapseCaller {
 /// more: each time it tries to move memory together, which takes it some ten milliseconds.
 const MOST_IN_VAIN: u32 = 16;
 
-/// The most that one call asks for: in between becalm sees whether it is to end.
-const MOST: u64 = 16 * BLOCK;
+/// The most blocks that one call asks for: in between becalm sees whether it is to end.
+const MOST: u64 = 16;
 
 /// Puts a running process's private anonymous memory into huge pages, block by block. Tells how
 /// many bytes of how many have been asked for.
@@ -242,8 +242,9 @@ impl CollapseWork<'_> {
         self.in_vain = 0;
         let (mut done, of) = (0, ranges.iter().map(|range| range.bytes).sum());
         for range in ranges {
-            for start in (range.start..range.start + range.bytes).step_by(MOST as usize) {
-                let range = Range { start, bytes: MOST.min(range.start + range.bytes - start) };
+            let most = MOST * block_size();
+            for start in (range.start..range.start + range.bytes).step_by(most as usize) {
+                let range = Range { start, bytes: most.min(range.start + range.bytes - start) };
                 (self.progress)(done, of);
                 done += range.bytes;
                 self.cut_short |= self.held.asked_to_end();
@@ -272,13 +273,14 @@ impl CollapseWork<'_> {
             self.refused.push(range);
             return Ok(());
         }
-        if range.bytes <= BLOCK {
+        let block = block_size();
+        if range.bytes <= block {
             self.refused.push(range);
             self.in_vain += u32::from(error.raw_os_error() == Some(libc::ENOMEM));
             self.why = Some(error);
             return Ok(());
         }
-        let first = range.bytes / BLOCK / 2 * BLOCK;
+        let first = range.bytes / block / 2 * block;
         self.ask(Range { start: range.start, bytes: first })?;
         self.ask(Range { start: range.start + first, bytes: range.bytes - first })
     }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{self, ErrorKind};
 
-use super::blocks::{BLOCK, PAGE};
+use super::blocks::{block_size, page_size};
 use super::error::CollapseError;
 
 /// A process, by its id.
@@ -75,7 +75,7 @@ impl TargetProcess {
             resident_bytes: kibibytes(&rollup, "Rss:"),
             huge_bytes,
             anonymous_bytes,
-            fork_entries: small_bytes / PAGE + huge_bytes / BLOCK,
+            fork_entries: small_bytes / page_size() + huge_bytes / block_size(),
         })
     }
 }

@@ -25,7 +25,6 @@ const LAUNCHER: &[&str] = &[
     "SLURM", "SRUN_", "OMPI_", "PRTE_", "PMI_", "PMI2_", "PMIX_", "OPAL_", "HYDRA_", "HYDI_",
     "I_MPI_", "MPI_", "MPIR_", "PALS_", "ALPS_", "LSB_", "LS_", "JSM_", "FLUX_",
 ];
-const PAGE: usize = 4096;
 const POINTER: usize = 8;
 
 /// The variables that make the command's environment, together with `added`, so large that the
@@ -52,9 +51,11 @@ pub(super) fn variables(
     let is_odd = (command.argv.len() + environment.len() + 1) % 2 == 1;
     let even = if is_odd { entry(EVEN.len(), 0) } else { 0 };
     let filled = told + others + even + entry(PAD.len(), 0);
-    let mut target = others.next_multiple_of(PAGE) + LAUNCHERS + usize::from(lower);
+    let page = rustix::param::page_size();
+    let launchers = LAUNCHERS.next_multiple_of(page);
+    let mut target = others.next_multiple_of(page) + launchers + usize::from(lower);
     while target < filled {
-        target += LAUNCHERS;
+        target += launchers;
     }
     let mut pads = vec![(PAD.into(), "-".repeat(target - filled).into())];
     if is_odd {

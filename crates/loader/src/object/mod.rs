@@ -153,6 +153,9 @@ pub struct LoadHeader {
     pub loadable: bool,
     /// Whether each `PT_LOAD` lies in the file as it lies in memory, modulo 4096.
     pub aligned: bool,
+    /// `p_align` of all `PT_LOAD`s, their bits together: where one of these is below the size of a page,
+    /// one is aligned to less.
+    pub alignments: u64,
     /// Whether it asks for an executable stack: so it does where no `PT_GNU_STACK` says other.
     pub executable_stack: bool,
     /// Whether the dynamic section is promised but empty, as in files of debug information.

@@ -162,6 +162,8 @@ fn bare<H: FileHeader<Endian = Endianness>>(
                 let (at, address) = (segment.p_offset(endian), segment.p_vaddr(endian));
                 Into::<u64>::into(address).wrapping_sub(at.into()).is_multiple_of(4096)
             }),
+            alignments: of(PT_LOAD)
+                .fold(0, |all, segment| all | Into::<u64>::into(segment.p_align(endian))),
             executable_stack: of(PT_GNU_STACK)
                 .last()
                 .is_none_or(|segment| segment.p_flags(endian).0 & PF_X.0 != 0),

@@ -106,6 +106,10 @@ pub(super) fn unmappable(object: &ElfObject, profile: &GlibcProfile) -> Option<&
     let header = &object.header;
     let no_dynamic = !object.is_dynamic || header.empty_dynamic;
     let faults = [
+        (
+            header.alignments & (rustix::param::page_size() as u64 - 1) != 0,
+            "ELF load command alignment not page-aligned",
+        ),
         (!header.aligned, "ELF load command address/offset not page-aligned"),
         (!header.loadable, "object file has no loadable segments"),
         (object.kind != ET_DYN, "cannot dynamically load executable"),
