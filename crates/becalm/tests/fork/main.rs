@@ -5,6 +5,7 @@
 mod builtins;
 mod line_times;
 mod lines;
+mod sh;
 
 /// The program under test.
 const BECALM: &str = env!("CARGO_BIN_EXE_becalm");
