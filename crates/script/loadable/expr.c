@@ -9,7 +9,7 @@
 /* What expr might take for something else than a string. */
 static bool is_operator(const char *word)
 {
-    static const char *const OPERATORS[] = {"match", "substr", "index", "length", "+", "(",
+    static const char *const OPERATORS[] = {"match", "substr", "index", "length", "+", "(", ")",
                                             "--help", "--version", "--"};
     for (size_t i = 0; i < sizeof OPERATORS / sizeof *OPERATORS; i++)
         if (strcmp(word, OPERATORS[i]) == 0)

@@ -72,6 +72,9 @@ char *const *reach(const char *path, char *const *envp, char **list, char *varia
 {
     const char *library;
     size_t count = 0;
+    /* One that may not have as much memory, or as many files, is not to need more. */
+    if (a_limit_is_lower())
+        return envp;
     for (; envp && envp[count]; count++)
         if (changes_programs(envp[count]))
             return envp;

@@ -26,7 +26,9 @@ fn printed(headers: &str, directory: &Path) -> String {
     let (source, program) = (directory.join("sizes.c"), directory.join("sizes"));
     fs::write(&source, format!("{headers}{MAIN}")).unwrap();
     let mut cc = Command::new("cc");
-    for part in ["loadable/bash", "/usr/include/bash", "/usr/include/bash/include"] {
+    // Not for <shell.h>, of which there are two.
+    cc.args(["-iquote", "loadable/bash"]);
+    for part in ["/usr/include/bash", "/usr/include/bash/include"] {
         cc.arg("-I").arg(part);
     }
     let made = cc.arg("-I/usr/include/bash/builtins").arg(&source).arg("-o").arg(&program);

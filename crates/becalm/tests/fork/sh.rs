@@ -34,7 +34,7 @@ fn what_is_dashs_own_stays_dashs_own() {
         "export -p | grep -v -e BECALM -e BASH_ENV -e TMPDIR -e PWD; set | grep -c LD_; env | grep LD_",
     );
     same(
-        "exec 3> out; rm -f nothing >&3; ls /proc/$$/fd | wc -l; cat out; umask; umask 077; mkdir d; ls -ld d | cut -c1-10",
+        "exec 3> out; rm -f nothing >&3; set -- /proc/$$/fd/*; echo $#; cat out; umask; umask 077; mkdir d; ls -ld d | cut -c1-10",
     );
 }
 
@@ -80,9 +80,10 @@ fn traps_and_signals_are_a_childs() {
         "trap 'echo term' TERM; for i in 1 2 3 4 5 6 7 8 9; do rm -f x; kill $$; mkdir d$i; done; ls",
     );
     same(
-        "grep -E '^Sig(Blk|Ign|Cgt)' /proc/self/status; rm -f x; grep -E '^Sig(Blk|Ign|Cgt)' /proc/self/status /proc/$$/status",
+        "grep -E '^Sig(Blk|Ign|Cgt)' /proc/self/status; rm -f x; grep -hE '^Sig(Blk|Ign|Cgt)' /proc/self/status /proc/$$/status",
     );
     same("ulimit -f 0; cat file > big; echo after $?; mkdir x; echo $?");
+    same("ulimit -v 4000; sh -c 'rm -f x; echo $?'; env sh -c 'rm -f y; echo $?'; bash -c 'rm -f z'; echo $?");
     same("(ulimit -n 3; mkdir x; echo $?); ulimit -n 3; mkdir y; echo $?");
     same("cat file > /dev/full; echo $?; cat file >&-; echo $?; basename x > nowhere/y; echo $?");
     same("set -m; mkdir x; rmdir x; echo $?; set +m; mkdir x; echo $?");

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "../known.h"
+#include "../plain.h"
 #include "../reach.h"
 
 #define FOR_PROGRAM __attribute__((visibility("default")))
@@ -26,6 +27,7 @@ __attribute__((constructor)) static void load(void)
     *(void **)&libc.execvpe = dlsym(RTLD_NEXT, "execvpe");
     *(void **)&libc.posix_spawn = dlsym(RTLD_NEXT, "posix_spawn");
     *(void **)&libc.posix_spawnp = dlsym(RTLD_NEXT, "posix_spawnp");
+    remember_limits();
     if (was_reached())
         read_known((void *)load);
 }

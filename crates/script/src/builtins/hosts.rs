@@ -81,10 +81,8 @@ pub(super) fn look() -> Vec<(Host, PathBuf)> {
     let shells = shells.into_iter().filter_map(|file| Some((shell(&file)?, file)));
     let launchers: BTreeSet<PathBuf> = LAUNCHERS
         .into_iter()
-        .flat_map(|name| {
-            let usual = Path::new("/usr/bin").join(name).canonicalize().ok();
-            usual.into_iter().chain(programs::find(name))
-        })
+        .filter_map(programs::find)
+        .chain(Path::new("/usr/bin/env").canonicalize())
         .collect();
     let loader = programs::find("env").and_then(|env| loader(&env));
     let launchers = launchers

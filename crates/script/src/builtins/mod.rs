@@ -173,6 +173,7 @@ fn try_out(library: &Path) -> Result<(), BuiltinsError> {
         .args(["-c", "enable -f \"$0\" dirname"])
         .arg(library)
         .env_remove("BASH_ENV")
+        .env_remove(COUNT_VARIABLE)
         .env("LC_ALL", "C")
         .output()
         .map_err(BuiltinsError::NoBash)?;
