@@ -272,7 +272,7 @@ fn sed_does_what_the_program_does() {
         let script = quoted(script);
         for options in ["", "-n ", "-e "] {
             lines.push(format!(
-                "for f in plain 'plain hard' é missing directory 'new\nline'; do sed {options}{script} $f; \
+                "for f in plain 'plain hard' é; do sed {options}{script} $f; \
                  echo $?; done; printf 'o one\\ntwo' | sed {options}{script}; echo $?; \
                  sed {options}{script} < plain; echo $?; sed {options}{script} <<E\ncoco\nx.y/z\nE\necho $?\n"
             ));
