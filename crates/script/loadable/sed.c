@@ -85,10 +85,10 @@ static bool replace(struct line *to, const char *replacement, const char *text,
 {
     for (; *replacement; replacement++) {
         bool is_added;
-        if (*replacement == 11)
+        if (*replacement == STANDS_FOR_NEWLINE)
             is_added = add(to->bytes, &to->size, sizeof to->bytes, "\n", 1);
-        else if (*replacement > 0 && *replacement < 11) {
-            const regmatch_t *group = &groups[*replacement - 1];
+        else if (*replacement < STANDS_FOR_NEWLINE) {
+            const regmatch_t *group = &groups[*replacement - STANDS_FOR_GROUP];
             is_added = group->rm_so < 0 || add(to->bytes, &to->size, sizeof to->bytes,
                                                text + group->rm_so, group->rm_eo - group->rm_so);
         } else
@@ -196,7 +196,7 @@ static bool run_script(struct run *run, const struct input *input)
     return true;
 }
 
-/* -n, -e SCRIPT, or the first operand. What is understood of -e is left out of the request. */
+/* -n, -e SCRIPT, or the first operand as the script. */
 static bool take_options(struct request *request, char *text, size_t room, bool *silent)
 {
     int at = 1;

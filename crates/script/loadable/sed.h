@@ -5,6 +5,9 @@
 
 enum { MOST_COMMANDS = 24, MOST_PATTERNS = 32, MOST_TEXT = 4096 };
 
+/* Characters of a replacement that are none: the match, or one of nine groups; a newline. */
+enum { STANDS_FOR_GROUP = 1, STANDS_FOR_NEWLINE = STANDS_FOR_GROUP + 10 };
+
 struct address {
     enum { EVERY, NUMBER, LAST, PATTERN } kind;
     size_t number;
@@ -18,7 +21,7 @@ struct command {
     char name;               /* { } p d q s y */
     int end;                 /* of a block: its "}" */
     int pattern;
-    const char *replacement;   /* \0 to \9 are groups, 1 more; \12 is backslash's */
+    const char *replacement; /* with STANDS_FOR_… in it */
     bool global, print;
     size_t count;
     unsigned char map[256];

@@ -64,9 +64,6 @@ static const char *take_pattern(struct script *script, const char *at, char deli
     return at + 1;
 }
 
-/* What stands for a group, and for a character that is none. */
-enum { GROUP = 1, MOST_GROUP = GROUP + 9 };
-
 static const char *take_replacement(struct script *script, const char *at, char delimiter,
                                     struct command *command)
 {
@@ -76,30 +73,28 @@ static const char *take_replacement(struct script *script, const char *at, char 
     if (!to)
         return NULL;
     for (; *at != delimiter; at++) {
-        if (!*at || *at == '\n' || (*at > 0 && *at <= MOST_GROUP && *at != '\t') || *at < 0)
-            return NULL;
-        if (*at == '\t')
+        /* What stands for something else here is no text. */
+        if (*at <= STANDS_FOR_NEWLINE)
             return NULL;
         if (*at == '&') {
-            *to++ = GROUP;
+            *to++ = STANDS_FOR_GROUP;
             continue;
         }
-        if (*at == '\\') {
-            at++;
-            if (isdigit((unsigned char)*at)) {
-                if ((size_t)(*at - '0') > groups)
-                    return NULL;
-                *to++ = GROUP + *at - '0';
-                continue;
-            }
-            if (*at == '\n') {
-                *to++ = 11;
-                continue;
-            }
-            if (!*at || (*at != delimiter && !strchr("&\\/$\"`'", *at)))
-                return NULL;
+        if (*at != '\\') {
+            *to++ = *at;
+            continue;
         }
-        *to++ = *at;
+        at++;
+        if (isdigit((unsigned char)*at)) {
+            if ((size_t)(*at - '0') > groups)
+                return NULL;
+            *to++ = STANDS_FOR_GROUP + *at - '0';
+        } else if (*at == '\n')
+            *to++ = STANDS_FOR_NEWLINE;
+        else if (*at && (*at == delimiter || strchr("&\\/$\"`'", *at)))
+            *to++ = *at;
+        else
+            return NULL;
     }
     *to = '\0';
     return at + 1;
