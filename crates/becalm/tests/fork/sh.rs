@@ -208,7 +208,10 @@ fn where_sh_is_bash_it_goes_without_starts_too() {
     let scene = Script::new("true");
     std::os::unix::fs::symlink("/bin/bash", scene.path().join("sh")).unwrap();
     let sh = scene.path().join("sh");
-    let text = format!("#!{}\nrm -f a; mkdir b; rmdir b; x=$(basename a/b); set -o | grep posix; echo $x\n", sh.display());
+    let text = format!(
+        "#!{}\nrm -f a; mkdir b; rmdir b; x=$(basename a/b); set -o | grep posix; echo $x\n",
+        sh.display()
+    );
     fs::write(scene.path().join("script"), text).unwrap();
     let plain = scene.run(&["./script"], &[]);
     for words in [&["./script"][..], &["dash", "-c", "./script"], &["./sh", "script"]] {
