@@ -1,24 +1,44 @@
-//! Builds bash's library (loadable/) with the C compiler that links this program, too.
+//! Builds the shells' libraries (loadable/) with the C compiler that links this program, too.
 //!
-//! Without one, or for another processor, becalm is built all the same: an empty library says so.
+//! Without one, or for another processor, becalm is built all the same: empty libraries say so.
 #![allow(clippy::unwrap_used)]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
+/// A library for each host: what lies in the host's directory, and what all of them share.
+const LIBRARIES: [(&str, &str); 3] =
+    [("bash", "builtins.so"), ("dash", "dash.so"), ("launcher", "launcher.so")];
+
 fn main() {
     let sources = Path::new("loadable");
     println!("cargo::rerun-if-changed={}", sources.display());
     println!("cargo::rerun-if-env-changed=CC");
-    let library = PathBuf::from(env::var_os("OUT_DIR").unwrap()).join("builtins.so");
-    if let Err(why) = compile(sources, &library) {
-        println!("cargo::warning=`becalm run --builtins` is left out: {why}");
-        fs::write(&library, []).unwrap();
+    for (host, name) in LIBRARIES {
+        let library = PathBuf::from(env::var_os("OUT_DIR").unwrap()).join(name);
+        // Its vfork() is written in the language of one processor.
+        if host == "dash" && env::var("CARGO_CFG_TARGET_ARCH").unwrap() != "x86_64" {
+            fs::write(&library, []).unwrap();
+            continue;
+        }
+        if let Err(why) = compile(&[sources, &sources.join(host)], &library) {
+            println!("cargo::warning=`becalm run --builtins` has nothing for {host}: {why}");
+            fs::write(&library, []).unwrap();
+        }
     }
 }
 
-fn compile(sources: &Path, library: &Path) -> Result<(), String> {
+fn sources_in(directory: &Path) -> Result<Vec<PathBuf>, String> {
+    let files = fs::read_dir(directory).map_err(|error| error.to_string())?;
+    let files = files.map(|entry| entry.unwrap().path());
+    let mut files: Vec<PathBuf> =
+        files.filter(|path| path.extension().is_some_and(|end| end == "c")).collect();
+    files.sort();
+    Ok(files)
+}
+
+fn compile(directories: &[&Path], library: &Path) -> Result<(), String> {
     let target = env::var("TARGET").unwrap();
     if !["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"].contains(&target.as_str()) {
         return Err(format!("its library is not for {target}"));
@@ -33,11 +53,10 @@ fn compile(sources: &Path, library: &Path) -> Result<(), String> {
         }
         None => return Err(format!("{of_target} names no compiler for {target}")),
     };
-    let files = fs::read_dir(sources).map_err(|error| error.to_string())?;
-    let files = files.map(|entry| entry.unwrap().path());
-    let mut files: Vec<PathBuf> =
-        files.filter(|path| path.extension().is_some_and(|end| end == "c")).collect();
-    files.sort();
+    let mut files = Vec::new();
+    for directory in directories {
+        files.extend(sources_in(directory)?);
+    }
     let made = Command::new(&compiler)
         .args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-fPIC", "-fvisibility=hidden"])
         .args(["-shared", "-s", "-Wl,-z,now", "-o"])

@@ -6,6 +6,7 @@ mod below;
 mod command_line;
 mod command_report;
 mod cost_options;
+mod counted_starts;
 mod exit;
 mod last;
 mod load;

@@ -79,19 +79,24 @@ impl<'r> InsideProcesses<'r> {
             event.kind() != Kind::Exec || event.outcome.failed()
         });
         let launch = LAUNCH + ONE_DIRECTORY * directories_of_path(recording);
-        let added = launch + self.shells * ONE_SHELL + self.may_read * ONE_LOOK;
+        let started = self.of_bash.saturating_sub(self.processes.len() as u64);
+        let looks = self.may_read * ONE_LOOK + started * ONE_START;
+        let added = launch + self.shells * ONE_SHELL + looks;
         CureEffect { added, ..CureEffect::of(taken) }
     }
 }
 
-/// What `becalm run --builtins` does before it becomes the command, besides the search for its 12
-/// programs in each directory of PATH, by itself and by execvp(3).
-const LAUNCH: u64 = 220;
-const ONE_DIRECTORY: u64 = 24;
+/// What `becalm run --builtins` does before it becomes the command, besides the search for its 16
+/// programs, by itself and by execvp(3), and for 13 shells and what starts shells, in each directory of
+/// PATH.
+const LAUNCH: u64 = 380;
+const ONE_DIRECTORY: u64 = 45;
+/// What is asked of a program before it is started: whether it is a shell.
+const ONE_START: u64 = 2;
 /// What is asked of a program that is run all the same.
 const ONE_LOOK: u64 = 2;
 /// What a bash does for the library.
-const ONE_SHELL: u64 = 12;
+const ONE_SHELL: u64 = 14;
 
 fn directories_of_path(recording: &Recording) -> u64 {
     let exec = recording.processes.first().and_then(|process| process.execs.first());

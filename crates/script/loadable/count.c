@@ -6,9 +6,12 @@
 #include <unistd.h>
 
 #include "count.h"
+#include "known.h"
 
-/* Shared by all shells of the command. */
-static uint64_t *numbers;
+/* Shared by all shells of the command: shells, starts of other programs, starts of tools. */
+static struct numbers {
+    uint64_t shells, others, starts[TOOLS_KNOWN][COUNTED];
+} *numbers;
 
 void count_in_file(void)
 {
@@ -17,7 +20,7 @@ void count_in_file(void)
     struct stat about;
     if (file < 0)
         return;
-    size_t size = COUNTED * sizeof *numbers;
+    size_t size = sizeof *numbers;
     if (fstat(file, &about) == 0 && S_ISREG(about.st_mode) && about.st_size == (off_t)size) {
         void *mapped = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
         numbers = mapped == MAP_FAILED ? NULL : mapped;
@@ -25,8 +28,25 @@ void count_in_file(void)
     close(file);
 }
 
-void count(enum counted what)
+static void add(uint64_t *number, int by)
+{
+    __atomic_add_fetch(number, (int64_t)by, __ATOMIC_RELAXED);
+}
+
+void count_shell(void)
 {
     if (numbers)
-        __atomic_add_fetch(&numbers[what], 1, __ATOMIC_RELAXED);
+        add(&numbers->shells, 1);
+}
+
+void count(int tool, enum counted what)
+{
+    if (numbers)
+        add(&numbers->starts[tool][what], 1);
+}
+
+void count_other(int by)
+{
+    if (numbers)
+        add(&numbers->others, by);
 }

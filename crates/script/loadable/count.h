@@ -3,7 +3,6 @@
 
 /* In the order of src/builtins/count.rs. */
 enum counted {
-    SHELLS,       /* shells that have loaded this library */
     AVOIDED,      /* done in the shell's own process */
     ONLY_STARTED, /* programs that are always started */
     UNKNOWN,      /* not the very file that is known */
@@ -16,5 +15,11 @@ enum counted {
 /* Finds the file that is counted in, if there is one. */
 void count_in_file(void);
 
-/* One more. */
-void count(enum counted);
+/* One more shell. */
+void count_shell(void);
+
+/* One more start of a tool (enum tool). */
+void count(int tool, enum counted);
+
+/* One more, or one fewer, start of a program that is no tool. */
+void count_other(int by);

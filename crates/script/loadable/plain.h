@@ -1,4 +1,4 @@
-/* Where a builtin would not do as a child process of its program does. */
+/* What a program is given that is not in its arguments, and may make another program of it. */
 #pragma once
 
 #include <stdbool.h>
@@ -7,12 +7,15 @@
 /* Remembers what the shell has begun with. */
 void remember_limits(void);
 
-/* Whether the shell, at this command, is one that cannot tell a builtin from a program. */
-bool shell_is_plain(void);
+/* Whether a limit is lower now. */
+bool a_limit_is_lower(void);
 
-/* Whether execve would take the arguments, and the program do with the exported variables as it
-   always does. */
-bool variables_are_plain(char *const *argv);
+/* Whether execve would take the arguments, and the program do with these variables as it always
+   does. */
+bool variables_are_plain(char *const *argv, char *const *envp);
+
+/* Whether a variable ("name=value") has the loader or a program do something else. */
+bool changes_programs(const char *variable);
 
 /* Opens what is the same file for every process: not so what /proc/self leads to, unless that is
    all that is opened. -1: it is not, or cannot be opened. */

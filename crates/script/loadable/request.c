@@ -87,6 +87,18 @@ void done(struct request *request)
     request->argc--;
 }
 
+static struct capture *capturing;
+
+void capture(struct capture *into)
+{
+    capturing = into;
+}
+
+bool is_capturing(void)
+{
+    return capturing != NULL;
+}
+
 /* Beyond the limit, SIGXFSZ would end the shell and not the program. */
 static bool size_is_limited(void)
 {
@@ -95,9 +107,11 @@ static bool size_is_limited(void)
 }
 
 /* A pipe or a terminal may keep a writer waiting, which a shell with traps must not be. */
-static bool would_not_wait(size_t size)
+bool can_say(size_t size)
 {
     struct stat about;
+    if (capturing)
+        return size <= sizeof capturing->bytes - capturing->size;
     if (fstat(1, &about) != 0)
         return false;
     if (S_ISREG(about.st_mode))
@@ -125,8 +139,13 @@ static ssize_t write_without_signal(const char *bytes, size_t size)
 
 bool say(const char *bytes, size_t size)
 {
-    if (!would_not_wait(size))
+    if (!can_say(size))
         return false;
+    if (capturing) {
+        memcpy(capturing->bytes + capturing->size, bytes, size);
+        capturing->size += size;
+        return true;
+    }
     ssize_t written = write_without_signal(bytes, size);
     if (written > 0 && (size_t)written < size) {
         /* A disk is full: taken back, so that the program can write all, and complain. */

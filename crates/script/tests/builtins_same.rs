@@ -190,3 +190,165 @@ fn posix_mode_changes_nothing_of_what_is_done_in_bash() {
     let scripts = modes.iter().flat_map(|mode| lines.map(|line| format!("{mode}\n{line}\n")));
     all_same(&scripts.collect::<Vec<_>>());
 }
+
+/// Scripts of sed's, each on files and on standard input: done in bash, refused, or wrong.
+#[test]
+fn sed_does_what_the_program_does() {
+    let scripts = [
+        "s/o/0/",
+        "s/o/0/g",
+        "s/o/0/2",
+        "s/o/[&]/gp",
+        "s,[^ ]*$,<&>,",
+        r"s/\(.\)\(.\)/\2\1/g",
+        "s/x*/-/g",
+        "s/^/| /",
+        "s/$/!/",
+        r"s/\./\//",
+        r"s|a\|b|c|",
+        "s/[/]/x/",
+        r"s/[\/]/x/",
+        "s/[]]/x/",
+        "s/[:alpha:]/x/",
+        "s/[[:alpha:]]/x/g",
+        "y/abc/xyz/",
+        "y/ab/x/",
+        r"y/a\n/xy/",
+        "1d",
+        "$d",
+        "2,3p",
+        "/con/d",
+        "/con/!d",
+        "1!d",
+        "/c/,/n/d",
+        "2q",
+        "q",
+        "1,2{s/o/0/;p}",
+        "/x/{p;d}",
+        "p;p",
+        "{p}",
+        "{p",
+        "}",
+        "s/a/b",
+        "s/a/b/x",
+        "s/a/b/w f",
+        "k",
+        "",
+        ";;p;",
+        "#n\np",
+        "s/a/\\\nb/",
+        r"s/a/\n/",
+        r"s/\n/x/",
+        r"s/a\+/x/",
+        r"s/\(a\)*/x/",
+        r"s/\(/x/",
+        "s/**/x/",
+        "s/a**/x/",
+        "s/^*/x/",
+        "=",
+        "h;G",
+        "N;s/o/0/",
+        "0,/o/d",
+        "1~2d",
+        "1,+1d",
+        "/O/Id",
+        "//d",
+        "$!d",
+        "2,1p",
+        "s/é/e/",
+        "s/o/\t/",
+        "s/\t/x/",
+        "1 p",
+        "1 , 2 p",
+        r"\,c,d",
+        "s//x/",
+        "s/a/&&/3g",
+        "y///",
+        "s/[a-f]/x/g",
+        "s/[z-a]/x/",
+    ];
+    let mut lines = Vec::new();
+    for script in scripts {
+        let script = quoted(script);
+        for options in ["", "-n ", "-e "] {
+            lines.push(format!(
+                "for f in plain 'plain hard' é; do sed {options}{script} $f; \
+                 echo $?; done; printf 'o one\\ntwo' | sed {options}{script}; echo $?; \
+                 sed {options}{script} < plain; echo $?; sed {options}{script} <<E\ncoco\nx.y/z\nE\necho $?\n"
+            ));
+        }
+    }
+    lines.push("sed -E 's/o+/x/' plain; sed -i s/o/x/ plain; sed -s p plain; sed -f plain plain; sed; sed -n".into());
+    lines.push("sed s/o/x/ plain >> plain; sed s/o/x/ - < plain; sed p plain - plain < hard; sed -n '$p' plain hard".into());
+    all_same(&lines);
+}
+
+#[test]
+fn grep_expr_and_uname_say_what_the_programs_say() {
+    let patterns = [
+        "o",
+        "^c",
+        "n$",
+        "^$",
+        ".",
+        "o*",
+        "[a-c]",
+        r"\(o\)",
+        r"o\|x",
+        "",
+        "é",
+        "-v",
+        "a\nb",
+        "[",
+        "**",
+        "[:alpha:]",
+        "^*",
+        r"\.",
+        r"\w",
+        "x",
+        "content of plain",
+        r"\(o\)\1",
+    ];
+    let mut lines = Vec::new();
+    for pattern in patterns {
+        let pattern = quoted(pattern);
+        for options in ["", "-v", "-q", "-F", "-qv", "-c", "-n", "-E", "-i", "-e", "-x", "-vF --"] {
+            lines.push(format!(
+                "for f in plain é noread 'plain hard'; do grep {options} {pattern} $f; echo $?; \
+                 done; grep {options} {pattern} <<E\nfoo\nx.y\nE\necho $?; echo foo | grep {options} {pattern}; \
+                 echo $?; grep {options} {pattern} < plain > /dev/null; echo $?\n"
+            ));
+        }
+    }
+    let regexes = [
+        r"X\(.*\)",
+        r"\(.\)",
+        ".*",
+        r"\(0*\)",
+        "a*",
+        "^a",
+        "b",
+        r"\(a\)*b",
+        r".*/\([^/][^/]*\)/*$",
+        "",
+        r"\(-*0*\)",
+    ];
+    for text in [
+        "Xa/b", "X/a//b/", "00", "0", "-0", "-", "", "--", "match", "+", "(", "é", "Xé", "1",
+        "aab", "Xx\ny",
+    ] {
+        let text = quoted(text);
+        let each = regexes.map(|regex| {
+            let regex = quoted(regex);
+            format!("expr {text} : {regex}; echo $?; x=$(expr {text} : {regex}); echo \"$x $?\"\n")
+        });
+        lines.push(format!("{}expr {text} + 1; echo $?; expr {text}; echo $?", each.concat()));
+    }
+    let unames =
+        ["", "-s", "-n", "-r", "-v", "-m", "-rs", "-mnrsv", "-a", "-p", "x", "--", "--help", "-i"];
+    lines.extend(
+        unames.map(|options| format!("uname {options}; echo $?; setarch i686 uname {options}")),
+    );
+    lines.push("export GREP_COLORS=x; grep o plain; GREP_COLOR=x grep o plain; export LC_ALL=xx_XX; grep o plain; sed p plain".into());
+    all_same(&lines);
+}

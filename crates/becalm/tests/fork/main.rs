@@ -5,6 +5,8 @@
 mod builtins;
 mod line_times;
 mod lines;
+mod sh;
+mod substitutions;
 
 /// The program under test.
 const BECALM: &str = env!("CARGO_BIN_EXE_becalm");

@@ -8,23 +8,50 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{BuiltinsError, directory};
+use super::{BuiltinsError, directory, programs};
 
 /// The variable that names the file to shells (loadable/count.c).
 pub const VARIABLE: &str = "BECALM_BUILTINS_COUNT";
 
-/// As many numbers as loadable/count.h has.
-const NUMBERS: usize = 7;
+/// How a start of a program that is known can go, as loadable/count.h has it.
+const OUTCOMES: usize = 6;
+
+/// As many numbers as loadable/count.c has: shells, other programs, and each program's outcomes.
+fn numbers() -> usize {
+    2 + programs::names().count() * OUTCOMES
+}
 
 /// A file that shells count in. It is removed when this is dropped; shells that run on keep it
 /// until they end, and others go without.
 pub struct CountFile(PathBuf);
 
-/// What shells that took the library did when a program that it knows was to be started.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+/// What shells that took the library did when a program was to be started.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CountedStarts {
     /// Shells that took the library. All numbers are of these alone.
     pub shells: u64,
+    /// Starts of programs that the library does not know.
+    pub others: u64,
+    /// Starts of those that it knows.
+    #[serde(flatten)]
+    pub known: StartOutcomes,
+    /// The same for each program that was to be started, the most frequent first.
+    pub programs: Vec<CountedProgram>,
+}
+
+/// One program's starts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct CountedProgram {
+    /// Its name.
+    pub name: &'static str,
+    /// How they went.
+    #[serde(flatten)]
+    pub starts: StartOutcomes,
+}
+
+/// How starts of programs that the library knows went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct StartOutcomes {
     /// Starts that were avoided: done in the shell's own process.
     pub avoided: u64,
     /// Starts of programs that are always started.
@@ -46,9 +73,13 @@ impl CountFile {
     /// # Errors
     /// None of the directories of [`prepare`](super::prepare) can be written to.
     pub fn new() -> Result<CountFile, BuiltinsError> {
+        CountFile::named("count")
+    }
+
+    pub(super) fn named(name: &str) -> Result<CountFile, BuiltinsError> {
         let mut failed = BuiltinsError::NotBuilt;
         for place in directory::places() {
-            match make(&place) {
+            match make(&place, name) {
                 Ok(path) => return Ok(CountFile(path)),
                 Err(why) => failed = why,
             }
@@ -67,23 +98,49 @@ impl CountFile {
     /// The file is not there any more, or not what it was.
     pub fn read(&self) -> Result<CountedStarts, BuiltinsError> {
         let bytes = fs::read(&self.0).map_err(BuiltinsError::at(&self.0))?;
-        let mut numbers = [0; NUMBERS];
-        if bytes.len() != NUMBERS * 8 {
+        if bytes.len() != numbers() * 8 {
             let cut = std::io::Error::other("not what becalm has made");
             return Err(BuiltinsError::at(&self.0)(cut));
         }
-        for (number, bytes) in numbers.iter_mut().zip(bytes.chunks_exact(8)) {
-            *number = bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte));
+        let mut numbers = bytes
+            .chunks_exact(8)
+            .map(|bytes| bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)));
+        let mut next = || numbers.next().unwrap_or_default();
+        let mut counted =
+            CountedStarts { shells: next(), others: next(), ..CountedStarts::default() };
+        for name in programs::names() {
+            let [avoided, only_started, unknown, shell, variables, request] =
+                std::array::from_fn(|_| next());
+            let starts =
+                StartOutcomes { avoided, only_started, unknown, shell, variables, request };
+            counted.known.add(&starts);
+            if starts.all() > 0 {
+                counted.programs.push(CountedProgram { name, starts });
+            }
         }
-        let [shells, avoided, only_started, unknown, shell, variables, request] = numbers;
-        Ok(CountedStarts { shells, avoided, only_started, unknown, shell, variables, request })
+        counted.programs.sort_by_key(|program| std::cmp::Reverse(program.starts.all()));
+        Ok(counted)
     }
 }
 
-impl CountedStarts {
+impl StartOutcomes {
+    /// All of them.
+    pub fn all(&self) -> u64 {
+        self.avoided + self.started()
+    }
+
     /// Starts that were not avoided.
     pub fn started(&self) -> u64 {
         self.only_started + self.unknown + self.shell + self.variables + self.request
+    }
+
+    fn add(&mut self, more: &StartOutcomes) {
+        self.avoided += more.avoided;
+        self.only_started += more.only_started;
+        self.unknown += more.unknown;
+        self.shell += more.shell;
+        self.variables += more.variables;
+        self.request += more.request;
     }
 }
 
@@ -93,11 +150,11 @@ impl Drop for CountFile {
     }
 }
 
-fn make(place: &Path) -> Result<PathBuf, BuiltinsError> {
-    let path = directory::own(place)?.join(format!("count-{}", std::process::id()));
+fn make(place: &Path, name: &str) -> Result<PathBuf, BuiltinsError> {
+    let path = directory::own(place)?.join(format!("{name}-{}", std::process::id()));
     // One of an earlier process of this id, that was killed.
     let _ = fs::remove_file(&path);
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
-    file.and_then(|file| file.set_len(NUMBERS as u64 * 8)).map_err(BuiltinsError::at(&path))?;
+    file.and_then(|file| file.set_len(numbers() as u64 * 8)).map_err(BuiltinsError::at(&path))?;
     Ok(path)
 }

@@ -27,10 +27,14 @@ pub(super) fn own(place: &Path) -> Result<PathBuf, BuiltinsError> {
 }
 
 /// A directory of one content in it: another never takes its place.
-pub(super) fn of_content(place: &Path, parts: &[&[u8]]) -> Result<PathBuf, BuiltinsError> {
+pub(super) fn of_content(
+    place: &Path,
+    libraries: &[&[u8]],
+    parts: &[&[u8]],
+) -> Result<PathBuf, BuiltinsError> {
     let own = own(place)?;
     let mut hasher = DefaultHasher::new();
-    for part in parts {
+    for part in libraries.iter().chain(parts) {
         hasher.write_usize(part.len());
         hasher.write(part);
     }

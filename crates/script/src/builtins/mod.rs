@@ -4,18 +4,21 @@
 //! bash reads the file that `BASH_ENV` names before a script. Ours loads a library (loadable/)
 //! whose builtins have the names of programs. Each does at once what the program would do, as
 //! long as that succeeds in silence; all else, every complaint included, is the program's own,
-//! started by posix_spawn.
+//! started by posix_spawn. Shells that such a shell starts, dash among them, have their library by
+//! `LD_PRELOAD`.
 //!
 //! | room | what it holds |
 //! |---|---|
 //! | `count` | how many starts that avoids |
-//! | `directory` | where the library lies, on this node, for this user alone |
+//! | `directory` | where the libraries lie, on this node, for this user alone |
+//! | `hosts` | shells, and what starts shells, that a library is loaded into |
 //! | `programs` | which programs those are, and whether the ones here are known |
 //! | `script` | what bash reads |
 //! | `shell` | which shell runs a command, and whether it reads that |
 
 mod count;
 mod directory;
+mod hosts;
 mod programs;
 mod script;
 mod shell;
@@ -25,11 +28,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{fs, io};
 
-pub use count::{CountFile, CountedStarts, VARIABLE as COUNT_VARIABLE};
+use hosts::Host;
+
+pub use count::{
+    CountFile, CountedProgram, CountedStarts, StartOutcomes, VARIABLE as COUNT_VARIABLE,
+};
 pub use programs::{BuiltinProgram, ProgramMatch};
 pub use shell::without_effect;
 
-/// The library. Empty if there was no compiler for it.
+/// bash's library. Empty if there was no compiler for it.
 const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/builtins.so"));
 
 /// What a command is to be started with.
@@ -38,6 +45,20 @@ pub struct Prepared {
     pub bash_env: OsString,
     /// The programs that bash may do in its own process.
     pub programs: Vec<BuiltinProgram>,
+    hosts: Vec<(Host, PathBuf)>,
+    directory: PathBuf,
+}
+
+impl Prepared {
+    /// The library that the program, which runs a command, is to be started with, as the value of
+    /// `LD_PRELOAD`; shells that it starts have theirs by that.
+    pub fn preload(&self, command: &launch::Command) -> Option<OsString> {
+        if shell::loader_is_told() {
+            return None;
+        }
+        let host = hosts::of(&command.file().ok()?, &self.hosts)?;
+        Some(self.directory.join(host.library()).into())
+    }
 }
 
 /// Why bash cannot have the builtins.
@@ -94,29 +115,52 @@ pub fn prepare(users: Option<&OsStr>) -> Result<Prepared, BuiltinsError> {
         return Err(BuiltinsError::NotBuilt);
     }
     let programs = programs::look();
+    let hosts = hosts::look();
     if let Some(bash_env) = users.filter(|value| script::is_ours(value)) {
-        return Ok(Prepared { bash_env: bash_env.into(), programs });
+        let directory = Path::new(bash_env).parent().map(Path::to_path_buf).unwrap_or_default();
+        return Ok(Prepared { bash_env: bash_env.into(), programs, hosts, directory });
     }
-    let list = programs::list(&programs);
     let mut failed = BuiltinsError::NotBuilt;
     for place in directory::places() {
-        match store(&place, &list, users) {
-            Ok(bash_env) => return Ok(Prepared { bash_env: bash_env.into(), programs }),
+        match store(&place, &programs::list(&programs), &hosts, users) {
+            Ok((directory, hosts)) => {
+                let bash_env = directory.join("bash_env").into();
+                return Ok(Prepared { bash_env, programs, hosts, directory });
+            }
             Err(why) => failed = why,
         }
     }
     Err(failed)
 }
 
-fn store(place: &Path, list: &str, users: Option<&OsStr>) -> Result<PathBuf, BuiltinsError> {
-    let directory = directory::of_content(place, &[LIBRARY, list.as_bytes(), bytes(users)])?;
-    let library = directory.join("becalm-builtins.so");
-    let bash_env = directory.join("bash_env");
-    directory::keep(&library, LIBRARY)?;
-    directory::keep(&directory.join("programs"), list.as_bytes())?;
-    directory::keep(&bash_env, &script::text(&library, users))?;
+/// Returns where all is, and the hosts that take their libraries.
+fn store(
+    place: &Path,
+    programs: &str,
+    hosts: &[(Host, PathBuf)],
+    users: Option<&OsStr>,
+) -> Result<(PathBuf, Vec<(Host, PathBuf)>), BuiltinsError> {
+    let all = hosts::list(hosts);
+    let directory = directory::of_content(
+        place,
+        &[LIBRARY, Host::Dash.content(), Host::Launcher.content()],
+        &[programs.as_bytes(), all.as_bytes(), bytes(users)],
+    )?;
+    let library = directory.join(Host::Bash.library());
+    hosts::keep(&directory)?;
+    directory::keep(&directory.join("bash_env"), &script::text(&library, users))?;
     try_out(&library)?;
-    Ok(bash_env)
+    let list = directory.join("programs");
+    let tried = format!("{programs}{all}");
+    if fs::read(&list).is_ok_and(|there| there == tried.as_bytes()) {
+        return Ok((directory, hosts.to_vec()));
+    }
+    // What a host is tried with knows of no other.
+    directory::keep(&list, programs.as_bytes())?;
+    let mut hosts = hosts.to_vec();
+    hosts.retain(|(host, file)| hosts::works(*host, file, &directory));
+    directory::keep(&list, format!("{programs}{}", hosts::list(&hosts)).as_bytes())?;
+    Ok((directory, hosts))
 }
 
 fn bytes(text: Option<&OsStr>) -> &[u8] {
@@ -129,6 +173,7 @@ fn try_out(library: &Path) -> Result<(), BuiltinsError> {
         .args(["-c", "enable -f \"$0\" dirname"])
         .arg(library)
         .env_remove("BASH_ENV")
+        .env_remove(COUNT_VARIABLE)
         .env("LC_ALL", "C")
         .output()
         .map_err(BuiltinsError::NoBash)?;

@@ -5,20 +5,22 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-/// Programs that the library does in bash's own process (TOOLS in loadable/tools.c).
+/// Programs that the library does in bash's own process (TOOLS in loadable/known.h).
 const INSIDE: &[&str] = &[
-    "basename", "cat", "chmod", "dirname", "ln", "mkdir", "mv", "readlink", "realpath", "rm",
-    "rmdir", "touch",
+    "basename", "cat", "chmod", "dirname", "expr", "grep", "ln", "mkdir", "mv", "readlink",
+    "realpath", "rm", "rmdir", "sed", "touch", "uname",
 ];
 
 /// Programs that the library only starts.
 const STARTED: &[&str] = &[
-    "awk", "chgrp", "chown", "cmp", "cp", "cut", "date", "find", "grep", "gunzip", "gzip", "head",
-    "install", "sed", "sleep", "sort", "tail", "tar", "tr", "wc",
+    "awk", "chgrp", "chown", "cmp", "cp", "cut", "date", "find", "gunzip", "gzip", "head",
+    "install", "sleep", "sort", "tail", "tar", "tr", "wc",
 ];
 
-/// Versions of GNU coreutils that tests/builtins_same.rs has compared the library with.
-const COMPARED: &[&str] = &["9.1"];
+/// Versions that tests/builtins_same.rs has compared the library with: of all programs of GNU
+/// coreutils, and of others.
+const COMPARED: &[(&str, &str)] = &[("grep", "grep (GNU grep) 3.8"), ("sed", "sed (GNU sed) 4.9")];
+const COMPARED_COREUTILS: &[&str] = &["9.1"];
 
 /// A program that the library knows, as it is found here.
 pub struct BuiltinProgram {
@@ -58,7 +60,7 @@ pub(super) fn look() -> Vec<BuiltinProgram> {
         .collect()
 }
 
-fn find(name: &str) -> Option<PathBuf> {
+pub(super) fn find(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
     let file =
         env::split_paths(&path).map(|directory| directory.join(name)).find(|at| at.is_file())?;
@@ -81,7 +83,9 @@ fn known(name: &str, file: Option<PathBuf>, child: std::io::Result<Child>) -> Pr
         Err(error) => return ProgramMatch::No { why: error.to_string() },
     };
     let version = String::from_utf8_lossy(&said).lines().next().unwrap_or_default().to_owned();
-    let compared = COMPARED.iter().any(|at| version == format!("{name} (GNU coreutils) {at}"));
+    let coreutils = COMPARED_COREUTILS.iter();
+    let compared = COMPARED.contains(&(name, version.as_str()))
+        || coreutils.map(|at| format!("{name} (GNU coreutils) {at}")).any(|one| version == one);
     match file {
         // A script in front of the program would say the same.
         Some(file) if compared && super::begins_with(&file, b"\x7fELF") => {
@@ -91,7 +95,7 @@ fn known(name: &str, file: Option<PathBuf>, child: std::io::Result<Child>) -> Pr
     }
 }
 
-/// The known files as loadable/tools.c reads them: a line each of name, device, inode, size in
+/// The known files as loadable/known.c reads them: a line each of name, device, inode, size in
 /// bytes, and time of modification in seconds and nanoseconds.
 pub(super) fn list(programs: &[BuiltinProgram]) -> String {
     let mut list = String::new();
@@ -103,7 +107,29 @@ pub(super) fn list(programs: &[BuiltinProgram]) -> String {
     list
 }
 
-fn identity(about: &Metadata) -> String {
+pub(super) fn identity(about: &Metadata) -> String {
     let (device, inode, size) = (about.dev(), about.ino(), about.size());
     format!("{device} {inode} {size} {} {}", about.mtime(), about.mtime_nsec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Numbers of starts are in that order.
+    #[test]
+    fn the_library_has_the_same_programs_in_the_same_order() {
+        let source = include_str!("../../loadable/known.h");
+        let table = source.split("#define TOOLS(tool)").nth(1).unwrap_or_default();
+        let table = table.split("enum tool").next().unwrap_or_default();
+        let rows: Vec<(&str, &str)> = table
+            .split("tool(")
+            .skip(1)
+            .filter_map(|row| row.split(')').next()?.split_once(", "))
+            .collect();
+        let known: Vec<&str> = rows.iter().map(|row| row.0).collect();
+        assert_eq!(known, names().collect::<Vec<_>>());
+        let inside = rows.iter().filter(|row| row.1 != "NULL").map(|row| row.0);
+        assert_eq!(inside.collect::<Vec<_>>(), INSIDE);
+    }
 }

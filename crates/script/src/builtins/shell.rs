@@ -10,15 +10,25 @@ use std::path::Path;
 
 use launch::Command;
 
+use super::Prepared;
+
 /// Shells that know nothing of `BASH_ENV`; `sh` is among them even where it is bash.
 const OTHERS: [&str; 9] = ["sh", "dash", "ash", "busybox", "ksh", "mksh", "zsh", "csh", "tcsh"];
 
 /// The kernel reads no more of a script's first line.
 const MOST_LINE: u64 = 256;
 
+/// Whether the loader has been told to do something else, which is not ours to change.
+pub(super) fn loader_is_told() -> bool {
+    const HARMLESS: [&[u8]; 3] = [b"LD_LIBRARY_PATH", b"LD_RUN_PATH", b"LD_BIND_NOW"];
+    env::vars_os().any(|(name, _)| {
+        name.as_bytes().starts_with(b"LD_") && !HARMLESS.contains(&name.as_bytes())
+    })
+}
+
 /// Why the shell that runs a command takes no builtins; none if it does, or if no shell is seen to
 /// run it.
-pub fn without_effect(command: &Command) -> Option<String> {
+pub fn without_effect(command: &Command, prepared: &Prepared) -> Option<String> {
     let file = command.file().ok()?;
     let (mut words, script) = match first_line(&file) {
         Some(words) => (words, true),
@@ -31,15 +41,20 @@ pub fn without_effect(command: &Command) -> Option<String> {
     let of = if script { format!("{} is a script of ", file.display()) } else { String::new() };
     let name = base_name(words.first()?);
     let shell = real_name(&words, &name);
-    if OTHERS.contains(&name.as_str()) || OTHERS.contains(&shell.as_str()) {
-        return Some(format!("{of}{name}, which reads no BASH_ENV"));
+    let is_reached = prepared.preload(command).is_some();
+    if !is_reached && (OTHERS.contains(&name.as_str()) || OTHERS.contains(&shell.as_str())) {
+        return Some(format!("{of}{name}, which reads no BASH_ENV{}", why_not_reached()));
     }
-    let why = (name == "bash").then(|| not_as(&words[1..])).flatten()?;
+    let why = (shell == "bash").then(|| not_as(&words[1..], is_reached)).flatten()?;
     Some(format!("{of}bash {why}, which reads no BASH_ENV"))
 }
 
+fn why_not_reached() -> &'static str {
+    if loader_is_told() { ", and a variable of the loader's (LD_…) is set" } else { "" }
+}
+
 /// What a script is run by: its interpreter, and the word behind it. `env` is seen through.
-fn first_line(file: &Path) -> Option<Vec<OsString>> {
+pub(super) fn first_line(file: &Path) -> Option<Vec<OsString>> {
     let mut line = Vec::new();
     BufReader::new(File::open(file).ok()?).take(MOST_LINE).read_until(b'\n', &mut line).ok()?;
     if line.starts_with(b"\x7fELF") {
@@ -71,12 +86,13 @@ fn base_name(path: &OsStr) -> String {
     String::from_utf8_lossy(name.as_bytes()).into_owned()
 }
 
-/// How bash is started that it reads no `BASH_ENV`: in POSIX mode, privileged or interactive.
-fn not_as(arguments: &[OsString]) -> Option<&'static str> {
+/// How bash is started that it reads no `BASH_ENV`: in POSIX mode, unless it has the library otherwise;
+/// privileged or interactive.
+fn not_as(arguments: &[OsString], is_reached: bool) -> Option<&'static str> {
     let shell_options = env::var("SHELLOPTS").unwrap_or_default();
-    if env::var_os("POSIXLY_CORRECT").is_some()
-        || shell_options.split(':').any(|one| one == "posix")
-    {
+    let posix = env::var_os("POSIXLY_CORRECT").is_some()
+        || shell_options.split(':').any(|one| one == "posix");
+    if posix && !is_reached {
         return Some("in POSIX mode (by its environment)");
     }
     let mut words = arguments.iter().map(|word| word.to_string_lossy());
@@ -87,6 +103,7 @@ fn not_as(arguments: &[OsString]) -> Option<&'static str> {
                 has_script |= words.next().is_some();
                 break;
             }
+            "--posix" if is_reached => continue,
             "--posix" => return Some("--posix"),
             "--rcfile" | "--init-file" => {
                 words.next();
@@ -102,7 +119,8 @@ fn not_as(arguments: &[OsString]) -> Option<&'static str> {
         let is_set = word.starts_with('-');
         if letters.contains(['o', 'O']) {
             let option = words.next();
-            if is_set && letters.contains('o') && option.as_deref() == Some("posix") {
+            let posix = letters.contains('o') && option.as_deref() == Some("posix");
+            if is_set && posix && !is_reached {
                 return Some("-o posix");
             }
         }
@@ -125,7 +143,7 @@ mod tests {
     fn bash_reads_bash_env_but_in_posix_mode_privileged_or_interactive() {
         let why = |words: &[&str]| {
             let words: Vec<OsString> = words.iter().map(Into::into).collect();
-            not_as(&words)
+            not_as(&words, false)
         };
         for words in [
             &["script"][..],

@@ -73,9 +73,9 @@ pub fn bash_env() -> &'static Path {
         let from = Path::new(&prepared.bash_env).parent().unwrap();
         let directory = tempfile::tempdir().unwrap();
         fs::set_permissions(directory.path(), Permissions::from_mode(0o755)).unwrap();
-        for name in ["becalm-builtins.so", "programs", "bash_env"] {
-            let to = directory.path().join(name);
-            fs::copy(from.join(name), &to).unwrap();
+        for name in fs::read_dir(from).unwrap().map(|entry| entry.unwrap().file_name()) {
+            let to = directory.path().join(&name);
+            fs::copy(from.join(&name), &to).unwrap();
             fs::set_permissions(&to, Permissions::from_mode(0o755)).unwrap();
         }
         let path = directory.path().join("bash_env");

@@ -11,6 +11,7 @@ use explain::{RunWarning, WarningKind};
 use job::RecordingTarget;
 use picture::{Picture, PicturedStart};
 use recording::Recording;
+use script::builtins::{self, CountFile};
 
 use crate::command_report::ReportOptions;
 use crate::cost_options::CostOptions;
@@ -103,6 +104,7 @@ pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
     }
     let budget =
         args.budget.begin(&args.command, [args.output.as_deref(), args.report.json_file()])?;
+    let count = count_starts(&args.command);
     let enter = || match &place {
         Some(place) => Ok(Some((place, rehearsed::enter(place)?))),
         None => Ok(None),
@@ -156,6 +158,7 @@ pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
     check.rank = report.rank.number();
     check.budget = budget.as_ref().map(|it| it.judge(&recording, &check.findings, &options));
     check.counts = report.is_json().then(|| StartCounts::of(&recording).bounded());
+    check.builtins = count.and_then(|count| count.read().ok()).filter(|counted| counted.shells > 0);
     if let Some(target) = &args.html {
         write_picture(target, file(args), &check, &recording, &options);
     }
@@ -173,6 +176,19 @@ pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
     }
     joined?;
     Ok(budget::status(recorded::pass_on(&finished)?, check.budget.as_ref()))
+}
+
+/// Has the shells of a `becalm run` count the starts that they avoid. Where that cannot be, nothing
+/// is said of them.
+fn count_starts(command: &[OsString]) -> Option<CountFile> {
+    let file = launch::Command { argv: command.to_vec() }.file().ok()?.canonicalize().ok()?;
+    let is_run = command.get(1).is_some_and(|verb| verb == "run");
+    if !is_run || std::env::current_exe().ok()?.canonicalize().ok()? != file {
+        return None;
+    }
+    let count = CountFile::new().ok()?;
+    launch::set_variables(&[(builtins::COUNT_VARIABLE.into(), count.file().into())]);
+    Some(count)
 }
 
 /// Writes the picture of a start. The command has ended, and its status is passed: where it cannot

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use script::builtins::{self, CountFile, CountedStarts, Prepared, ProgramMatch};
 use serde::Serialize;
 
+use crate::counted_starts;
 use crate::exit::Failure;
 
 /// Whether bash is given builtins.
@@ -79,11 +80,11 @@ pub fn prepare(
     }
     let users = std::env::var_os("BASH_ENV");
     let prepared = builtins::prepare(users.as_deref()).map_err(Failure::of_command)?;
-    let without = builtins::without_effect(command);
+    let without = builtins::without_effect(command, &prepared);
     if let Some(why) = without.as_deref().filter(|_| super::aslr::is_first()) {
         term::warn(&format!(
-            "--builtins avoids nothing in this command's own shell: {why}; only scripts of bash that \
-             it starts may go without starts"
+            "--builtins avoids nothing in this command's own shell: {why}; only shells that it starts \
+             may go without starts"
         ));
     }
     let about = about(&prepared, without);
@@ -91,6 +92,9 @@ pub fn prepare(
         if args.count { Some(CountFile::new().map_err(Failure::of_command)?) } else { None };
     if let Some(count) = &count {
         variables.push((builtins::COUNT_VARIABLE.into(), count.file().into()));
+    }
+    if let Some(library) = prepared.preload(command) {
+        variables.push(("LD_PRELOAD".into(), library));
     }
     variables.push(("BASH_ENV".into(), prepared.bash_env));
     Ok(Some(PreparedBuiltins { about, count }))
@@ -124,42 +128,9 @@ impl PreparedBuiltins {
         if json {
             self.about.counted = Some(counted);
         } else {
-            term::warn(&words(&counted));
+            term::warn(&counted_starts::words(&counted));
+            term::print_beside(&counted_starts::table(&counted, term::width::terminal()));
         }
         Ok(())
     }
-}
-
-/// The numbers as a person reads them.
-fn words(counted: &CountedStarts) -> String {
-    if counted.shells == 0 {
-        return "no start was avoided: no shell of the command took the builtins (sh, dash, bash \
-                that was started in POSIX mode and interactive shells read no BASH_ENV)"
-            .to_owned();
-    }
-    let all = counted.avoided + counted.started();
-    let mut text = format!(
-        "{} of {} of the programs that it knows were avoided, in {}",
-        term::number::count(counted.avoided),
-        term::number::counted(all, "start", "starts"),
-        term::number::counted(counted.shells, "shell", "shells")
-    );
-    let reasons = [
-        (counted.only_started, "programs that bash only starts without a copy of itself"),
-        (counted.request, "options or outcomes that only the program has"),
-        (
-            counted.shell,
-            "where the script could tell (a CHLD trap, a limit, variables for one command, \
-          a redirection)",
-        ),
-        (
-            counted.variables,
-            "exported variables or many arguments that are the program's to deal with",
-        ),
-        (counted.unknown, "another program than the one that is known"),
-    ];
-    for (number, reason) in reasons.iter().filter(|(number, _)| *number > 0) {
-        text.push_str(&format!("; {}: {reason}", term::number::count(*number)));
-    }
-    text
 }

@@ -13,11 +13,12 @@ use cure::{CloserLook, Cure, CurePlan, CurePrediction, RefusedCure};
 use explain::{Finding, Findings, StartVerdict};
 use recording::{Name, Recording, shown_name};
 use schemars::JsonSchema;
+use script::builtins::CountedStarts;
 use serde::Serialize;
 
 use super::budget::{BudgetAnswer, StartCounts};
-use crate::again;
 use crate::predicted_wait::{model_sentence, seconds};
+use crate::{again, counted_starts};
 use term::number::count;
 use term::{plain, shell_line, style, width};
 
@@ -58,6 +59,9 @@ pub struct CheckAnswer {
     /// What another start can be compared with it by; none where nobody reads it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counts: Option<StartCounts>,
+    /// Which starts of programs were avoided; none where it was no `becalm run --builtins`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub builtins: Option<CountedStarts>,
     /// Those of the cures that `becalm fix` applies.
     #[serde(skip)]
     chosen: Vec<Cure>,
@@ -109,6 +113,7 @@ impl CheckAnswer {
             not_chosen: all().flat_map(|all| all.not_chosen.clone()).collect(),
             budget: None,
             counts: None,
+            builtins: None,
             chosen: plan.chosen,
             predicted: plan.predicted,
         }
@@ -137,6 +142,11 @@ impl CheckAnswer {
         }
         if let Some(budget) = &self.budget {
             text.push_str(&budget.render(columns));
+        }
+        if let Some(builtins) = &self.builtins {
+            let sentence = format!("With --builtins, {}.", counted_starts::words(builtins));
+            text.push('\n');
+            text.push_str(&width::wrap(&sentence, columns));
         }
         text
     }

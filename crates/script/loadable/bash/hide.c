@@ -118,3 +118,17 @@ bool hide_tools(void)
            replace("builtin", our_builtin, &bash_builtin) &&
            replace("hash", our_hash, &bash_hash) && replace("help", our_help, &bash_help);
 }
+
+void add_builtins(const struct builtin *more, int count)
+{
+    struct builtin *all = xmalloc((num_shell_builtins + count + 1) * sizeof *all);
+    memcpy(all, shell_builtins, num_shell_builtins * sizeof *all);
+    memcpy(all + num_shell_builtins, more, count * sizeof *all);
+    count += num_shell_builtins;
+    qsort(all, count, sizeof *all, by_name);
+    memset(&all[count], 0, sizeof *all);
+    if (shell_builtins != static_shell_builtins)
+        xfree(shell_builtins);
+    shell_builtins = all;
+    num_shell_builtins = count;
+}

@@ -44,6 +44,9 @@ extern struct builtin *builtin_address_internal(char *name, int disabled_okay);
 extern sh_builtin_func_t *find_shell_builtin(char *name);
 extern int describe_command(char *name, int flags);
 
+extern int default_buffered_input;
+extern int interactive_shell;
+extern int privileged_mode;
 extern int executing_command_builtin;
 extern char *the_printed_command;
 extern char *the_printed_command_except_trap;
@@ -72,3 +75,42 @@ extern pid_t make_child(char *text, int flags);
 extern int stop_pipeline(int async, void *command);
 extern int wait_for(pid_t, int flags);
 extern int shell_execve(char *path, char **argv, char **env);
+
+typedef struct bucket_contents {
+    struct bucket_contents *next;
+    char *key;
+    void *data;
+    unsigned int khash;
+    int times_found;
+} BUCKET_CONTENTS;
+
+/* Of hashcmd.h, which is not installed: PATH_DATA. */
+struct path_data {
+    char *path;
+    int flags;
+};
+
+extern void *hashed_filenames;
+extern BUCKET_CONTENTS *hash_search(const char *key, void *table, int flags);
+extern char *find_user_command(const char *name);
+
+extern void *aliases;
+extern void *find_alias(char *name);
+extern int xpg_echo, pipefail_opt, echo_command_at_execute, read_but_dont_execute, restricted;
+extern int fail_glob_expansion, tempenv_assign_error;
+
+extern WORD_DESC *make_word(const char *);
+extern WORD_LIST *make_word_list(WORD_DESC *, WORD_LIST *);
+extern WORD_LIST *expand_words_no_vars(WORD_LIST *);
+extern void dispose_words(WORD_LIST *);
+extern WORD_DESC *command_substitute(char *string, int quoted, int flags);
+
+typedef struct variable {
+    char *name, *value, *exportstr;
+    void *dynamic_value, *assign_func;
+    int attributes, context;
+} SHELL_VAR;
+
+#define ATT_NAMEREF 0x0000800
+
+extern SHELL_VAR *find_variable_noref(const char *name);

@@ -3,5 +3,10 @@
 
 #include <stdbool.h>
 
+#include "bash.h"
+
 /* Hides the names of tools from type, command -v, hash, builtin, enable, compgen and help. */
 bool hide_tools(void);
+
+/* Adds builtins to bash's table, as enable does. */
+void add_builtins(const struct builtin *more, int count);

@@ -10,8 +10,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "../count.h"
+#include "../known.h"
+#include "../reach.h"
 #include "bash.h"
 #include "start.h"
+#include "substitute.h"
 
 /* What the next fork() is for, if it is for a program of ours. */
 static struct {
@@ -45,8 +49,10 @@ static pid_t fork_or_spawn(void)
 {
     char *path = wanted.path;
     wanted.path = NULL;
-    if (!path)
-        return fork();
+    if (!path) {
+        pid_t known = child_that_is_known();
+        return known ? known : fork();
+    }
     posix_spawnattr_t how;
     sigset_t defaults;
     pid_t child;
@@ -56,10 +62,26 @@ static pid_t fork_or_spawn(void)
     posix_spawnattr_setsigdefault(&how, &defaults);
     posix_spawnattr_setsigmask(&how, &top_level_mask);
     posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
-    int why = posix_spawn(&child, path, NULL, &how, wanted.argv, export_env);
+    char variable[REACH_VARIABLE], *list[reach_size(export_env)];
+    char *const *with = reach(path, export_env, list, variable);
+    int why = posix_spawn(&child, path, NULL, &how, wanted.argv, with);
+    if (with != export_env && why == E2BIG)
+        why = posix_spawn(&child, path, NULL, &how, wanted.argv, export_env);
     posix_spawnattr_destroy(&how);
     /* A script without "#!", or what cannot be executed: bash knows what to do, or to say. */
     return why == 0 ? child : fork();
+}
+
+/* What bash executes itself, in a child of its own. Tools were counted when bash asked for them. */
+static int execve_counted(const char *path, char *const *argv, char *const *envp)
+{
+    const char *slash = strrchr(path, '/');
+    bool is_other = tool_named(slash ? slash + 1 : path) == TOOLS_KNOWN;
+    count_other(is_other);
+    int failed = execve_reaching(path, argv, envp), why = errno;
+    count_other(-is_other);
+    errno = why;
+    return failed;
 }
 
 int start(char *path, char **argv)
@@ -113,10 +135,21 @@ static bool take_over(struct dl_phdr_info *program, const ElfW(Dyn) *dynamic)
         }
     if (!symbols || !names || !calls)
         return false;
+    static const struct {
+        const char *name;
+        void *ours;
+    } CALL[] = {{"fork", fork_or_spawn},
+                {"execve", execve_counted},
+                {"pipe", pipe_noted},
+                {"waitpid", waitpid_or_known}};
+    enum { CALLS = sizeof CALL / sizeof *CALL };
+    int taken = 0;
     for (const ElfW(Rela) *call = calls; call < calls + size / sizeof *calls; call++)
-        if (strcmp(names + symbols[ELF64_R_SYM(call->r_info)].st_name, "fork") == 0)
-            return write_pointer((void **)(program->dlpi_addr + call->r_offset), fork_or_spawn);
-    return false;
+        for (int i = 0; i < CALLS; i++)
+            if (strcmp(names + symbols[ELF64_R_SYM(call->r_info)].st_name, CALL[i].name) == 0 &&
+                write_pointer((void **)(program->dlpi_addr + call->r_offset), CALL[i].ours))
+                taken++;
+    return taken == CALLS;
 }
 
 /* The program itself is the first that is reported. */
@@ -130,7 +163,7 @@ static int in_program(struct dl_phdr_info *program, size_t size, void *taken)
     return 1;
 }
 
-bool take_over_fork(void)
+bool take_over_calls(void)
 {
     bool taken = false;
     dl_iterate_phdr(in_program, &taken);

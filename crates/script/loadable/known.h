@@ -1,0 +1,50 @@
+/* The programs that are known, and the very files that they are here. */
+#pragma once
+
+#include <stdbool.h>
+#include <sys/stat.h>
+
+#include "request.h"
+
+/* Name, and what it does in the shell's own process: some do all by starting the program. The
+   table in src/builtins/programs.rs has the same, in the same order. */
+#define TOOLS(tool)                                                                             \
+    tool(basename, act_basename) tool(cat, act_cat) tool(chmod, act_chmod)                      \
+    tool(dirname, act_dirname) tool(expr, act_expr) tool(grep, act_grep) tool(ln, act_ln)       \
+    tool(mkdir, act_mkdir) tool(mv, act_mv) tool(readlink, act_readlink)                        \
+    tool(realpath, act_realpath) tool(rm, act_rm) tool(rmdir, act_rmdir) tool(sed, act_sed)     \
+    tool(touch, act_touch) tool(uname, act_uname)                                               \
+    tool(awk, NULL) tool(chgrp, NULL) tool(chown, NULL) tool(cmp, NULL) tool(cp, NULL)          \
+    tool(cut, NULL) tool(date, NULL) tool(find, NULL) tool(gunzip, NULL) tool(gzip, NULL)       \
+    tool(head, NULL) tool(install, NULL) tool(sleep, NULL) tool(sort, NULL) tool(tail, NULL)    \
+    tool(tar, NULL) tool(tr, NULL) tool(wc, NULL)
+
+enum tool {
+#define AS_MEMBER(name, act) TOOL_##name,
+    TOOLS(AS_MEMBER) TOOLS_KNOWN
+};
+
+/* Programs that start others, and are loaded with a library of becalm's for that. */
+enum host { HOST_BASH, HOST_DASH, HOST_LAUNCHER, HOSTS };
+
+/* The tool of this name; TOOLS_KNOWN if there is none. */
+enum tool tool_named(const char *name);
+
+const char *tool_name(enum tool tool);
+
+/* Reads, from the directory of the library that calls this, which files were looked at before it
+   was handed out. */
+void read_known(void *of_library);
+
+/* Does what can be done in the calling process of what the program would be asked to do, and
+   counts it. True: that is all, and the program would have ended with the request's status. */
+bool do_inside(enum tool tool, const char *path, struct request *request, char *const *envp);
+
+/* The same for a part of a whole that may yet be left to others: not counted. */
+bool would_do_inside(enum tool tool, const char *path, struct request *request, char *const *envp);
+
+/* The host that a file is; HOSTS if it is none. */
+enum host host_of(const struct stat *file);
+
+/* The library for a host. */
+const char *library_for(enum host host);

@@ -1,0 +1,171 @@
+//! Programs that are started with a library of ours, by `LD_PRELOAD`, which that takes away again
+//! before the program sees it: shells, and what starts shells.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use object::elf::FileHeader64;
+use object::read::elf::{FileHeader, ProgramHeader};
+use object::{Endianness, elf};
+
+use super::{CountFile, count, programs};
+
+/// Where shells are, besides `PATH`: what scripts name in their first line.
+const PLACES: [&str; 2] = ["/bin", "/usr/bin"];
+
+/// Programs that start the shells of scripts and makefiles.
+const LAUNCHERS: [&str; 11] =
+    ["env", "make", "gmake", "xargs", "find", "nice", "nohup", "timeout", "setsid", "perl", "git"];
+
+/// The largest ELF header and table of program headers that is read.
+const HEAD: u64 = 4096;
+
+/// What a library is loaded into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Host {
+    Bash,
+    Dash,
+    Launcher,
+}
+
+impl Host {
+    const ALL: [Host; 3] = [Host::Bash, Host::Dash, Host::Launcher];
+
+    /// Its library's file (loadable/known.c).
+    pub(super) fn library(self) -> &'static str {
+        match self {
+            Host::Bash => "becalm-builtins.so",
+            Host::Dash => "becalm-dash.so",
+            Host::Launcher => "becalm-launcher.so",
+        }
+    }
+
+    /// Its library.
+    pub(super) fn content(self) -> &'static [u8] {
+        match self {
+            Host::Bash => super::LIBRARY,
+            Host::Dash => include_bytes!(concat!(env!("OUT_DIR"), "/dash.so")),
+            Host::Launcher => include_bytes!(concat!(env!("OUT_DIR"), "/launcher.so")),
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Host::Bash => "@bash",
+            Host::Dash => "@dash",
+            Host::Launcher => "@launcher",
+        }
+    }
+}
+
+/// Stores the libraries.
+pub(super) fn keep(directory: &Path) -> Result<(), super::BuiltinsError> {
+    for host in Host::ALL {
+        super::directory::keep(&directory.join(host.library()), host.content())?;
+    }
+    Ok(())
+}
+
+/// The program files that could be hosts here.
+pub(super) fn look() -> Vec<(Host, PathBuf)> {
+    let shells = ["bash", "sh", "dash"].into_iter().flat_map(|name| {
+        let places = PLACES.into_iter().map(move |place| Path::new(place).join(name));
+        places.filter_map(|path| path.canonicalize().ok()).chain(programs::find(name))
+    });
+    let shells: BTreeSet<PathBuf> = shells.collect();
+    let shells = shells.into_iter().filter_map(|file| Some((shell(&file)?, file)));
+    let launchers: BTreeSet<PathBuf> = LAUNCHERS
+        .into_iter()
+        .filter_map(programs::find)
+        .chain(Path::new("/usr/bin/env").canonicalize())
+        .collect();
+    let loader = programs::find("env").and_then(|env| loader(&env));
+    let launchers = launchers
+        .into_iter()
+        .filter(|file| is_named_as_a_launcher(file) && loader.is_some())
+        .filter(|file| self::loader(file) == loader)
+        .map(|file| (Host::Launcher, file));
+    shells.chain(launchers).collect()
+}
+
+/// A program of many names (busybox) is another.
+fn is_named_as_a_launcher(file: &Path) -> bool {
+    let name = file.file_name().and_then(OsStr::to_str).unwrap_or_default();
+    LAUNCHERS.contains(&name) || name.starts_with("perl5")
+}
+
+fn shell(file: &Path) -> Option<Host> {
+    loader(file)?;
+    match file.file_name()?.to_str()? {
+        "bash" => Some(Host::Bash),
+        "dash" => Some(Host::Dash),
+        _ => None,
+    }
+}
+
+/// The loader of a program for this processor.
+fn loader(file: &Path) -> Option<Vec<u8>> {
+    let machine = if cfg!(target_arch = "x86_64") { elf::EM_X86_64 } else { elf::EM_AARCH64 };
+    let mut head = Vec::new();
+    File::open(file).ok()?.take(HEAD).read_to_end(&mut head).ok()?;
+    let header = FileHeader64::<Endianness>::parse(&*head).ok()?;
+    let endian = header.endian().ok()?;
+    if header.e_machine(endian) != machine {
+        return None;
+    }
+    let segments = header.program_headers(endian, &*head).ok()?;
+    let named = segments.iter().find_map(|segment| segment.interpreter(endian, &*head).ok()?);
+    named.map(<[u8]>::to_vec)
+}
+
+/// The lines of loadable/known.c for them.
+pub(super) fn list(hosts: &[(Host, PathBuf)]) -> String {
+    let lines = hosts.iter().filter_map(|(host, file)| {
+        let about = file.metadata().ok()?;
+        Some(format!("{} {}\n", host.name(), programs::identity(&about)))
+    });
+    lines.collect()
+}
+
+/// Whether a host does, with its library, what it does without; a shell also that it takes it.
+pub(super) fn works(host: Host, file: &Path, directory: &Path) -> bool {
+    let library = directory.join(host.library());
+    if host.content().is_empty() {
+        return false;
+    }
+    let Ok(count) = CountFile::named("tried") else { return false };
+    let mut command = match host {
+        Host::Launcher => Command::new("env"),
+        Host::Bash | Host::Dash => Command::new(file),
+    };
+    command.env("LD_PRELOAD", library).env("LC_ALL", "C").env("PATH", "/usr/bin:/bin");
+    command.env_remove("BASH_ENV").env(count::VARIABLE, count.file()).stdin(Stdio::null());
+    let script = "basename a/b; (exit 3)";
+    match host {
+        Host::Bash => command.args(["--posix", "-c", script]),
+        Host::Dash => command.args(["-c", script]),
+        Host::Launcher => command.args(["sh", "-c", script]),
+    };
+    let Ok(output) = command.output() else { return false };
+    let same = output.stdout == b"b\n" && output.stderr.is_empty();
+    let starts = count.read().unwrap_or_default();
+    let taken = host == Host::Launcher || (starts.shells == 1 && starts.known.all() == 1);
+    same && output.status.code() == Some(3) && taken
+}
+
+/// The host that a file is, or that runs it as a script.
+pub(super) fn of(file: &Path, hosts: &[(Host, PathBuf)]) -> Option<Host> {
+    let is = |at: &Path| {
+        let about = fs::metadata(at).ok()?;
+        let same = |file: &Path| {
+            fs::metadata(file).is_ok_and(|of| (of.dev(), of.ino()) == (about.dev(), about.ino()))
+        };
+        hosts.iter().find(|(_, file)| same(file)).map(|(host, _)| *host)
+    };
+    is(file).or_else(|| is(Path::new(super::shell::first_line(file)?.first()?)))
+}
