@@ -1,5 +1,6 @@
-# Evaluated before the script that is the first argument, to say what Tcl does without a system call;
-# what comes after it, script.tcl or embedded.tcl, evaluates the script. A note is a lookup of a path
+# Evaluated before the tool's script, to say what Tcl does without a system call; what comes after it
+# is for tclsh, which reads both at the end of its own init.tcl (script.tcl), or for Lmod's own Tcl
+# (embedded.tcl). A note is a lookup of a path
 # below /proc/becalm that is not there (notes.rs). Not one byte of the script's output may change by
 # it: nothing is left in the global namespace, no error is raised and caught, and no command is
 # replaced here (script.tcl replaces three).
@@ -118,6 +119,18 @@ namespace eval ::tcl::becalm {
             return
         }
 
+        # Other code than Modules' own may link to a variable of the environment.
+        proc follow_links {} {
+            variable said
+            if {![info exists said(links)]} {
+                set said(links) {}
+                foreach name {::upvar ::tcl::namespace::upvar} {
+                    trace add execution $name enter ::tcl::becalm::linked
+                }
+            }
+            return
+        }
+
         # An element that is linked to is read without the array's trace.
         proc linked {command operation} {
             if {[string match *env(* $command]} {
@@ -169,7 +182,7 @@ namespace eval ::tcl::becalm {
                 variable hooks
                 variable births
                 set both [list variable hooks $hooks births $births]
-                interp eval $result [list namespace eval ::tcl::becalm "$both\n$hooks\n$births"]
+                interp eval $result [list namespace eval ::tcl::becalm "$both\n$hooks\n$births\nfollow_links"]
             }
             return
         }
@@ -188,9 +201,8 @@ namespace eval ::tcl::becalm {
                 }
             }
             foreach {name operation hook} {
-                ::exec enter starts ::open enter opens ::tell enter positioned ::seek enter positioned ::upvar enter linked
-                ::tcl::namespace::upvar enter linked ::load leave loaded
-                ::trace enter traced
+                ::exec enter starts ::open enter opens ::tell enter positioned
+                ::seek enter positioned ::load leave loaded ::trace enter traced
             } {
                 trace add execution $name $operation ::tcl::becalm::$hook
             }
