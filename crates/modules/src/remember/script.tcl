@@ -36,7 +36,7 @@ namespace eval ::tcl::becalm {
         } then {
             trace add execution ::getAbsolutePath enter ::tcl::becalm::resolves
             trace add command ::getAbsolutePath {rename delete} {::tcl::becalm::note cwd ;#}
-            file exists /proc/becalm/getcwd
+            file exists /.becalm:getcwd
         }
         tailcall ::tcl::becalm::pwd {*}$args
     }
@@ -95,4 +95,4 @@ interp alias {} ::exec {} ::tcl::becalm::execute
 rename ::pwd ::tcl::becalm::pwd
 interp alias {} ::pwd {} ::tcl::becalm::directory
 set ::tcl::becalm::tool [file normalize $::argv0]
-file exists /proc/becalm/begun
+file exists /.becalm:begun
