@@ -3,7 +3,8 @@
 
 use std::ffi::{CStr, CString};
 
-use super::follow::{FollowedCommand, HeldOutput, disturbed};
+use super::follow::{FollowedCommand, disturbed};
+use super::held::HeldOutput;
 use super::policy::{PendingQuestion, unrepeatable};
 use super::{AnswerDependency, LeftBecause, StatAttributes, filled};
 use crate::decode::CallEntry;
@@ -37,7 +38,10 @@ impl FollowedCommand<'_> {
                     self.add(AnswerDependency::Attributes { path, follow: true, told });
                     -i64::from(error.raw_os_error())
                 }
-                _ => return Ok(Some(Question::Open(path))),
+                told => {
+                    may_open(&path, told.ok())?;
+                    return Ok(Some(Question::Open(path)));
+                }
             },
             Question::Attributes { path, follow, at, is_statx } => {
                 let mut raw = [0; filled::ATTRIBUTES_MOST];
@@ -124,6 +128,14 @@ impl FollowedCommand<'_> {
             ended.map_err(|_| disturbed("its pager could not be replaced"))?;
         }
         Ok(())
+    }
+}
+
+/// Refuses what is no file before it is opened: who writes to a pipe would notice that it is closed again.
+pub(super) fn may_open(path: &CStr, told: Option<StatAttributes>) -> Result<(), LeftBecause> {
+    match told.is_none_or(|told| told.has_content()) {
+        true => Ok(()),
+        false => Err(unrepeatable(&format!("{} is no file", recording::shown(path.to_bytes())))),
     }
 }
 

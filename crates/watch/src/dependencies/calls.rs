@@ -88,4 +88,58 @@ mod tests {
         // A leaf of a section may be far from its question, the whole must fit (BPF_MAXINSNS).
         assert!(filter().len() < 4096);
     }
+
+    /// A call, and whether it runs: nobody traces, so that one that stops fails with ENOSYS.
+    #[cfg(target_arch = "x86_64")]
+    const CALLS: [(libc::c_long, [i64; 6], bool); 21] = {
+        const OPENED: i64 = 500; // which is none: EBADF
+        const CWD: i64 = libc::AT_FDCWD as i64;
+        const EMPTY: i64 = libc::AT_EMPTY_PATH as i64;
+        const PRIVATE: i64 = libc::MAP_PRIVATE as i64;
+        const SHARED: i64 = libc::MAP_SHARED as i64;
+        const READ: i64 = libc::PROT_READ as i64;
+        [
+            (libc::SYS_getuid, [0; 6], true),
+            (libc::SYS_getpid, [0; 6], false),
+            (libc::SYS_read, [OPENED, 0, 0, 0, 0, 0], true),
+            (libc::SYS_read, [0; 6], false),
+            (libc::SYS_read, [-1, 0, 0, 0, 0, 0], false),
+            (libc::SYS_close, [2, 0, 0, 0, 0, 0], false),
+            (libc::SYS_fstat, [1, 0, 0, 0, 0, 0], false),
+            (libc::SYS_write, [OPENED, 0, 0, 0, 0, 0], false),
+            (libc::SYS_dup, [OPENED, 0, 0, 0, 0, 0], false),
+            (libc::SYS_fcntl, [OPENED, libc::F_GETFL as i64, 0, 0, 0, 0], true),
+            (libc::SYS_fcntl, [OPENED, libc::F_DUPFD as i64, 0, 0, 0, 0], false),
+            (libc::SYS_fcntl, [OPENED, libc::F_SETFL as i64, 0, 0, 0, 0], false),
+            (libc::SYS_ioctl, [OPENED, libc::TCGETS as i64, 0, 0, 0, 0], true),
+            (libc::SYS_ioctl, [OPENED, libc::TIOCGWINSZ as i64, 0, 0, 0, 0], false),
+            (libc::SYS_newfstatat, [OPENED, 0, 0, EMPTY, 0, 0], true),
+            (libc::SYS_newfstatat, [CWD, 0, 0, EMPTY, 0, 0], false),
+            (libc::SYS_newfstatat, [OPENED, 0, 0, 0, 0, 0], false),
+            (libc::SYS_mmap, [0, 4096, READ, PRIVATE, OPENED, 0], true),
+            (libc::SYS_mmap, [0, 4096, READ, PRIVATE, 1, 0], false),
+            (libc::SYS_mmap, [0, 4096, READ, SHARED, OPENED, 0], false),
+            (libc::SYS_openat, [CWD, 0, 0, 0, 0, 0], false),
+        ]
+    };
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn only_calls_run_that_ask_for_nothing() {
+        let filter = filter();
+        for (at, (number, args, runs)) in CALLS.into_iter().enumerate() {
+            let child = launch::forked(|| {
+                if filter::install(&filter).is_err() {
+                    return 2;
+                }
+                let [a, b, c, d, e, f] = args;
+                // SAFETY: no address is given that the kernel would write to.
+                let done = unsafe { libc::syscall(number, a, b, c, d, e, f) };
+                let error = std::io::Error::last_os_error().raw_os_error();
+                i32::from(done == -1 && error == Some(libc::ENOSYS))
+            });
+            let (status, _) = launch::wait_for(child.unwrap(), 0).unwrap().unwrap();
+            assert_eq!(libc::WEXITSTATUS(status), i32::from(!runs), "call {at}");
+        }
+    }
 }

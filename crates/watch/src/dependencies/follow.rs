@@ -3,13 +3,15 @@
 use std::collections::HashMap;
 use std::ffi::CString;
 use std::io;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use launch::{Ended, WaitAlarm, signals};
+use launch::{Ended, signals};
 use recording::Call;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::answered::may_open;
 use super::cpu::SharedCpu;
+use super::held::HeldOutput;
 use super::notes::unescaped_note;
 use super::policy::{EnteredCall, NotedChild, PendingQuestion, unrepeatable};
 use super::process::{ChildProcess, ChildRole, FollowedProcess, InnerPipes, ProcessRole};
@@ -26,32 +28,12 @@ use crate::ptrace::{
 /// What it may depend on.
 const DEPENDENCIES_MOST: usize = 100_000;
 
-/// So long a user waits for something that the command has written already.
-const HELD_MOST: Duration = Duration::from_secs(1);
-
 /// How a note begins that says what the next child depends on: the notes before it.
 const CHILD: &[u8] = b"child/";
 /// One that says that the next child is a shell, which becomes the program at this path.
 const BECOMES: &[u8] = b"becomes/";
 /// And one that says that the next child shows what is written to it, and how it is started.
 const PAGER: &[u8] = b"pager/";
-
-/// Something was written, and is held.
-pub(super) struct HeldOutput {
-    since: Instant,
-    /// Ends the waiting for what comes next.
-    _alarm: WaitAlarm,
-}
-
-impl HeldOutput {
-    pub fn begin() -> HeldOutput {
-        HeldOutput { since: Instant::now(), _alarm: WaitAlarm::after(HELD_MOST) }
-    }
-
-    fn is_long(&self) -> bool {
-        self.since.elapsed() >= HELD_MOST
-    }
-}
 
 /// A process that is being followed, with those that it starts.
 pub(super) struct FollowedCommand<'a> {
@@ -319,7 +301,12 @@ impl<'a> FollowedCommand<'a> {
         }
         // A relative path is the process's own to follow.
         match uses_directory {
-            true => Ok(Some(question)),
+            true => {
+                if let PendingQuestion::Open(path) = &question {
+                    may_open(path, StatAttributes::of(path, true).ok())?;
+                }
+                Ok(Some(question))
+            }
             false => self.answered(thread, question, &entry),
         }
     }

@@ -18,6 +18,7 @@ mod cpu;
 mod filled;
 mod fold;
 mod follow;
+mod held;
 mod notes;
 mod policy;
 mod process;
