@@ -7,13 +7,13 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use launch::signals::Disposition;
 use launch::{CannotStart, Command, Ended};
 use watch::dependencies::{
-    AnswerDependency, DependencyTrace, FileInPlace, FollowedProgram, StatAttributes, WrittenTo,
-    executes_as_itself, follow,
+    AnswerDependency, DependencyTrace, FileInPlace, FollowedProgram, GOES_ON, StatAttributes,
+    WrittenTo, executes_as_itself, follow,
 };
 
 use super::give::give;
@@ -88,6 +88,9 @@ fn kept(
     (kept.question == *question && kept.changed().is_none()).then_some(kept)
 }
 
+/// How long a machine or filesystem is taken to be slow that was.
+const SLOW: Duration = Duration::from_secs(600);
+
 /// Answers a question from memory; else as the tool does, which is followed where that may be of use,
 /// and what it answers is kept if it can be. What must not be done twice, this process becomes the tool
 /// for, and does not return. What `after` makes of standard output comes after an answer.
@@ -107,6 +110,7 @@ pub fn ask(
     if let Some((store, surroundings)) = &memory
         && let Some(kept) = kept(surroundings, question, store)
     {
+        let age = kept.age();
         match kept.outcome {
             AnswerOutcome::Answered { output, pager, ended } => {
                 if let Some(ended) = given(output, &pager, ended, &after) {
@@ -116,7 +120,7 @@ pub fn ask(
                 follow = false;
             }
             AnswerOutcome::Unrepeatable(_) => follow = false,
-            AnswerOutcome::Disturbed(_) => {}
+            AnswerOutcome::Disturbed(why) => follow = why != GOES_ON || age > SLOW,
         }
     }
     let tool = AnsweringTool::at(&question.script)

@@ -11,7 +11,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::answered::may_open;
 use super::cpu::SharedCpu;
-use super::held::HeldOutput;
+use super::held::{GOES_ON, HeldOutput};
 use super::notes::unescaped_note;
 use super::policy::{EnteredCall, NotedChild, PendingQuestion, unrepeatable};
 use super::process::{ChildProcess, ChildRole, FollowedProcess, InnerPipes, ProcessRole};
@@ -136,7 +136,7 @@ impl<'a> FollowedCommand<'a> {
                 Some(Waited::Nothing) => continue,
                 Some(Waited::Nobody) => return Ok(()),
                 None => {
-                    self.trace.end = Err(unrepeatable("it goes on for long once it has written"));
+                    self.trace.end = Err(disturbed(GOES_ON));
                     return Ok(());
                 }
             };

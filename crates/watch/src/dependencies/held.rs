@@ -4,8 +4,12 @@ use std::time::{Duration, Instant};
 
 use launch::WaitAlarm;
 
-/// So long a user waits for it.
-const HELD_MOST: Duration = Duration::from_secs(1);
+/// So long a user waits for it: what waits for something else is killed at once, so that this is for what
+/// computes, or reads from a slow filesystem.
+const HELD_MOST: Duration = Duration::from_secs(5);
+
+/// Why a command is killed that has written something and goes on for longer.
+pub const GOES_ON: &str = "it goes on for long once it has written";
 
 /// Since when it is held.
 pub(super) struct HeldOutput {

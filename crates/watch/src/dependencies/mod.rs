@@ -30,6 +30,7 @@ mod temporary;
 pub use asked::{AnswerDependency, descriptor_kind};
 pub use attributes::StatAttributes;
 pub use fold::folded;
+pub use held::GOES_ON;
 pub use notes::unescaped_note;
 pub use process::StartedProgram;
 pub use settled::has_times_of_an_image;
