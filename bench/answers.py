@@ -116,7 +116,9 @@ def questions(tool, tree, names, home):
 
 
 def measure(tools, becalm, modulecmd, tree, names, rounds, state):
-    rows = []
+    # Row by row: a large tree takes its time.
+    table(["", "asked", "calls", "becalm's", "watched", "ms", "becalm's", "times faster", "first time / tool",
+           "remembered"], [], end="")
     for tool in tools:
         for question, words, environment in questions(tool, tree, names, tool.environment["HOME"]):
             shutil.rmtree(state, ignore_errors=True)
@@ -138,10 +140,11 @@ def measure(tools, becalm, modulecmd, tree, names, rounds, state):
                     raise SystemExit(f"{tool.name}, {words}: not the tool's answer, where it is watched")
                 calls_watched = calls_of(again)
             middle = lambda name: f"{statistics.median(times[name]):,.1f}"
-            rows.append([tool.name, question, f"{calls:,}", f"{calls_again:,}", f"{calls_watched:,}", middle("real"), middle("again"),
-                         ratio(times["real"], times["again"]), ratio(times["first"], times["real"]),
-                         "yes" if done.returncode == 0 else done.stdout.decode().strip()[:60]])
-    table(["", "asked", "calls", "becalm's", "watched", "ms", "becalm's", "times faster", "first time / tool", "remembered"], rows)
+            row = [tool.name, question, f"{calls:,}", f"{calls_again:,}", f"{calls_watched:,}", middle("real"),
+                   middle("again"), ratio(times["real"], times["again"]), ratio(times["first"], times["real"]),
+                   "yes" if done.returncode == 0 else done.stdout.decode().strip()[:60]]
+            print("| " + " | ".join(row) + " |", flush=True)
+    print()
 
 
 def not_remembered(tools, becalm, directory, pairs):
