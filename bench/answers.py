@@ -1,12 +1,14 @@
 """Measures `module` commands as the site's own tool answers them, and as becalm gives its answers again.
 
 Prints one Markdown table a tree: for each tool and question the tool's calls and time, those of becalm
-from memory, and the ratio of times, medians of the ratios within a round; then what the first time costs,
-when becalm follows the tool, and what is asked that cannot be remembered. Answers are compared byte for
-byte on the way. Counts are strace's, of all calls with a file name or a descriptor.
+from memory, alone and where `becalm modules watch` watches the tree, and the ratio of times, medians of the
+ratios within a round; then what the first time costs, when becalm follows the tool. Another table says what
+it costs to ask what cannot be remembered. Answers are compared byte for byte on the way. Counts are strace's,
+of all calls with a file name or a descriptor.
 """
 
 import argparse
+import contextlib
 import os
 import pathlib
 import shlex
@@ -26,10 +28,16 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--becalm", type=pathlib.Path, required=True)
     parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--pairs", type=int, default=60, help="of what cannot be remembered")
     parser.add_argument("--large", type=int, default=20000)
+    parser.add_argument("--large-rounds", type=int, default=3)
+    parser.add_argument("--large-lmod", type=int, default=1000, help="Lmod takes a millisecond for each")
     parser.add_argument("--old", type=pathlib.Path, required=True, help="modulecmd.tcl of 5.2")
     parser.add_argument("--modules", type=pathlib.Path, required=True, help="where newer tools are")
-    return parser.parse_args()
+    given = parser.parse_args()
+    if 0 < given.large < 10:
+        parser.error("--large: 0, or at least 10: the versions of one name")
+    return given
 
 
 class Forgetful(Way):
@@ -71,6 +79,26 @@ class Tool:
         return {name: value for name, value in pairs if name not in own and not name.startswith("BASH_FUNC")}
 
 
+@contextlib.contextmanager
+def watched(becalm, modulecmd, tree, state):
+    """The tree has an index, which some Modules has to be there for, and somebody says that it is true."""
+    environment = {"XDG_STATE_HOME": state / "again", "MODULES_CMD": modulecmd}
+    Way([becalm, "modules", "index"], tree, **environment).run()
+    watch = Way([becalm, "modules", "watch"], tree, **environment)
+    process = subprocess.Popen(watch.words, env=watch.environment, stdin=subprocess.DEVNULL,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        paired.time.sleep(SETTLE)
+        yield
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def calls_of(way):
+    return sum(way.calls()[0].values())
+
+
 def questions(tool, tree, names, home):
     """Name, words and variables of what a user asks all day."""
     loaded = tool.loaded(tree, names)
@@ -87,8 +115,10 @@ def questions(tool, tree, names, home):
         yield "spider", ["spider"], {}
 
 
-def measure(tools, becalm, tree, names, rounds, state):
-    rows = []
+def measure(tools, becalm, modulecmd, tree, names, rounds, state):
+    # Row by row: a large tree takes its time.
+    table(["", "asked", "calls", "becalm's", "watched", "ms", "becalm's", "times faster", "first time / tool",
+           "remembered"], [], end="")
     for tool in tools:
         for question, words, environment in questions(tool, tree, names, tool.environment["HOME"]):
             shutil.rmtree(state, ignore_errors=True)
@@ -101,12 +131,39 @@ def measure(tools, becalm, tree, names, rounds, state):
                 name: value for name, value in again.environment.items() if name not in ("PATH", "MODULEPATH")})
             done = subprocess.run(why.words, env=why.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
             times = rounds_of({"real": real, "first": first, "again": again}, rounds)
-            calls, calls_again = (sum(way.calls()[0].values()) for way in (real, again))
+            calls, calls_again = calls_of(real), calls_of(again)
+            with watched(becalm, modulecmd, tree, state):
+                # The first one is kept while it is watched.
+                shutil.rmtree(state / "again/becalm/answers")
+                watched_answers = [tool.told(again.run()) for _ in range(3)]
+                if any(answer != answers[0] for answer in watched_answers):
+                    raise SystemExit(f"{tool.name}, {words}: not the tool's answer, where it is watched")
+                calls_watched = calls_of(again)
             middle = lambda name: f"{statistics.median(times[name]):,.1f}"
-            rows.append([tool.name, question, f"{calls:,}", f"{calls_again:,}", middle("real"), middle("again"),
-                         ratio(times["real"], times["again"]), ratio(times["first"], times["real"]),
-                         "yes" if done.returncode == 0 else done.stdout.decode().strip()[:60]])
-    table(["", "asked", "calls", "becalm's", "ms", "becalm's", "times faster", "first time / tool", "remembered"], rows)
+            row = [tool.name, question, f"{calls:,}", f"{calls_again:,}", f"{calls_watched:,}", middle("real"),
+                   middle("again"), ratio(times["real"], times["again"]), ratio(times["first"], times["real"]),
+                   "yes" if done.returncode == 0 else done.stdout.decode().strip()[:60]]
+            print("| " + " | ".join(row) + " |", flush=True)
+    print()
+
+
+def not_remembered(tools, becalm, directory, pairs):
+    """What it costs that becalm is asked first, of a modulefile that reads the clock."""
+    rows = []
+    for tool in tools:
+        tree = directory / f"clock-{tool.is_lmod}"
+        tree.mkdir(exist_ok=True)
+        (tree / "clock").mkdir(exist_ok=True)
+        file, text = ("1.lua", 'setenv("NOW", os.time())') if tool.is_lmod else ("1", "#%Module\nsetenv NOW [clock seconds]")
+        (tree / "clock" / file).write_text(text + "\n")
+        paired.time.sleep(SETTLE)
+        real, _, again = tool.ways(becalm, tree, directory / "state-clock", ["load", "clock"])
+        times = rounds_of({"real": real, "asked": again}, pairs)
+        middle = lambda name: f"{statistics.median(times[name]):,.2f}"
+        ratios = [asked / plain for asked, plain in zip(times["asked"], times["real"])]
+        low, half, high = statistics.quantiles(ratios, n=4, method="inclusive")
+        rows.append([tool.name, middle("real"), middle("asked"), f"{half:.3f} ({low:.3f}–{high:.3f})"])
+    table(["load of what reads the clock", "ms", "with becalm", "becalm / tool"], rows)
 
 
 def main():
@@ -128,12 +185,20 @@ def main():
         cookbook = made("plain", directory / "cookbook")
         print("## The cookbook's tree\n")
         ten = [f"app{letter}/3.0" for letter in "abcdef"] + [f"lib{letter}/2.0" for letter in "abcd"]
-        measure(tools, given.becalm.resolve(), cookbook, ten, given.rounds, directory / "state")
-        large = made("scale", given.large, directory / "large")
-        print(f"## {given.large:,} modulefiles\n")
-        ten = [f"name{number:05}/1.3" for number in range(10)]
-        measure(tools, given.becalm.resolve(), large, ten, given.rounds, directory / "state")
-        print(f"Medians of {given.rounds} rounds (quartiles in brackets), {paired.machine()}.")
+        measure(tools, given.becalm.resolve(), given.old, cookbook, ten, given.rounds, directory / "state")
+        for some, count in (([tool for tool in tools if not tool.is_lmod], given.large),
+                            ([tool for tool in tools if tool.is_lmod], min(given.large, given.large_lmod))):
+            if not some or not count:
+                continue
+            large = made("scale", count, directory / f"large{count}-{some[0].is_lmod}")
+            print(f"## {count:,} modulefiles\n")
+            # Ten versions of each name.
+            ten = [f"name{number:05}/1.3" for number in range(min(10, count // 10))]
+            measure(some, given.becalm.resolve(), given.old, large, ten, given.large_rounds, directory / "state")
+        print("## Not remembered\n")
+        not_remembered(tools, given.becalm.resolve(), directory, given.pairs)
+        print(f"Medians of {given.rounds} rounds, of {given.large_rounds} for large trees and of {given.pairs} for "
+              f"what is not remembered (quartiles in brackets), {paired.machine()}.")
 
 
 if __name__ == "__main__":

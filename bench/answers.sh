@@ -5,7 +5,8 @@
 #   bench/answers.sh [BECALM]
 #
 # BECALM is the release binary that `make build` makes; without the argument the environment
-# variable of that name says which. ROUNDS (9) and LARGE (20000) may be set. Tools newer than the
+# variable of that name says which. ROUNDS (9), PAIRS (60), LARGE (20000, or 0 for none), LARGE_ROUNDS (3)
+# and LARGE_LMOD (1000) may be set. Tools newer than the
 # distribution's are taken from the directory modules in $BECALM_TEST_HOME, where setup/modern-modules
 # puts them. Root measures without its right to read everything: as others see.
 set -eu
@@ -21,4 +22,5 @@ done
 limit=
 [ "$(id -u)" != 0 ] || limit="setpriv --bounding-set=-dac_override,-dac_read_search"
 exec $limit /usr/bin/python3 "$here/answers.py" --becalm "$becalm" --rounds "${ROUNDS:-9}" \
-    --large "${LARGE:-20000}" --old /usr/lib/*/modulecmd.tcl --modules "$home/modules"
+    --pairs "${PAIRS:-60}" --large "${LARGE:-20000}" --large-rounds "${LARGE_ROUNDS:-3}" \
+    --large-lmod "${LARGE_LMOD:-1000}" --old /usr/lib/*/modulecmd.tcl --modules "$home/modules"

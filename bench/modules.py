@@ -84,12 +84,12 @@ def ratio(times, others):
     return f"{middle:,.1f} ({low:,.1f}–{high:,.1f})"
 
 
-def table(heads, rows):
+def table(heads, rows, end="\n"):
     print("| " + " | ".join(heads) + " |")
     print("|---" * len(heads) + "|")
     for row in rows:
         print("| " + " | ".join(str(cell) for cell in row) + " |")
-    print(flush=True)
+    print(end=end, flush=True)
 
 
 class Bench:

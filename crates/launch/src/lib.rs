@@ -14,6 +14,7 @@
 //! | `ended` | how a command ended, and ending in the same way |
 //! | `timed` | a command run to its end, and the time it took |
 //! | `attended` | the same for somebody who waits: signals and stops pass both ways |
+//! | `alarm` | what this process waits in ends after some time |
 //! | `signals` | signals held back; which of them are for the command |
 //! | `job_stop` | this process stopped, unless it is continued at that moment |
 //! | `signal_monitor` | whether a signal was sent to a process or to its group |
@@ -32,6 +33,7 @@
 //! | `stop` | signals that ask becalm to end what it has started |
 //! | `unfinished` | what is removed if becalm is asked to end before it is complete |
 
+mod alarm;
 mod arch;
 mod attended;
 mod capture;
@@ -60,6 +62,7 @@ mod terminal_groups;
 mod timed;
 mod unfinished;
 
+pub use alarm::WaitAlarm;
 pub use attended::attended;
 pub use capture::Captured;
 pub use child::{fork_with, forked, wait_for};

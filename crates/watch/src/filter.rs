@@ -47,6 +47,21 @@ pub(crate) fn build(shapes: &CallShapes) -> Vec<sock_filter> {
     filter
 }
 
+/// The filter that stops at all calls, but for these of the machine's own table, by number, ascending.
+pub(crate) fn build_but(exceptions: &[(u16, StopRule)]) -> Vec<sock_filter> {
+    let mut edges = vec![(0, StopRule::Always)];
+    for (number, rule) in exceptions {
+        edges.retain(|(from, _)| *from != u32::from(*number));
+        edges.extend([(u32::from(*number), *rule), (u32::from(*number) + 1, StopRule::Always)]);
+    }
+    edges.dedup_by(|next, before| next.1 == before.1);
+    let mut section = vec![step(LOAD, NUMBER, 0, 0)];
+    section.extend(search(&edges));
+    let mut filter = vec![step(LOAD, ARCH, 0, 0)];
+    filter.extend(choose(EQUAL, arch::TABLES[0].0, section, vec![stop()]));
+    filter
+}
+
 /// `if A <test> k { yes } else { no }`, for sections of any length. `A` is the loaded word.
 fn choose(test: u16, k: u32, yes: Vec<sock_filter>, no: Vec<sock_filter>) -> Vec<sock_filter> {
     let mut code = vec![step(test, k, 1, 0), step(ALWAYS, yes.len() as u32, 0, 0)];
@@ -98,7 +113,29 @@ fn leaf(answer: StopRule) -> Vec<sock_filter> {
             code
         }
         StopRule::IfMaps { code, much } => mapping(code, much),
+        StopRule::UnlessOpened(which, also) => unless_opened(which, also),
+        StopRule::UnlessMapsForItself => {
+            let mut code = vec![step(LOAD, ARGUMENTS + 8 * 3, 0, 0)];
+            code.extend([step(HAS_BITS, libc::MAP_ANONYMOUS as u32, 0, 1), allow()]);
+            // Of MAP_SHARED and MAP_SHARED_VALIDATE, too.
+            code.extend([step(HAS_BITS, libc::MAP_SHARED as u32, 0, 1), stop()]);
+            code.extend(unless_opened(4, None));
+            code
+        }
     }
+}
+
+/// A descriptor beyond the standard ones, and no number that means something else (AT_FDCWD).
+fn unless_opened(which: u8, also: Option<(u8, u32, u32)>) -> Vec<sock_filter> {
+    const NEGATIVE: u32 = 1 << 31;
+    let mut code = vec![step(LOAD, ARGUMENTS + 8 * u32::from(which), 0, 0)];
+    code.extend([step(AT_LEAST, 3, 1, 0), stop(), step(AT_LEAST, NEGATIVE, 0, 1), stop()]);
+    if let Some((which, from, to)) = also {
+        code.push(step(LOAD, ARGUMENTS + 8 * u32::from(which), 0, 0));
+        code.extend([step(AT_LEAST, from, 1, 0), stop(), step(AT_LEAST, to + 1, 0, 1), stop()]);
+    }
+    code.push(allow());
+    code
 }
 
 /// mmap(2) of a file: where it maps instructions, or many bytes.

@@ -17,6 +17,12 @@ pub(crate) enum StopRule {
     IfArgument(u8, u32),
     /// If the low half of this argument has none of these bits.
     UnlessArgumentHas(u8, u32),
+    /// Unless the descriptor that is this argument is one that the process has opened, no standard
+    /// one, and another argument, if one counts, lies between two values.
+    UnlessOpened(u8, Option<(u8, u32, u32)>),
+    /// If it is mmap(2), unless it maps anonymous memory, or a file that the process has opened for
+    /// itself.
+    UnlessMapsForItself,
     /// If it maps something of a file, by mmap's arguments: instructions, or at least
     /// [`crate::faults::LARGE`] bytes.
     IfMaps {

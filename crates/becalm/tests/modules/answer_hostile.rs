@@ -125,3 +125,52 @@ fn where_no_file_may_be_long_modules_answers() {
         }
     }
 }
+
+#[test]
+fn what_is_written_before_something_that_is_not_done_twice_is_written_once_and_in_its_order() {
+    for modules in &all() {
+        let scene = tree();
+        let says = "puts stderr first\nputs stdout {echo first;}\nexec true\nputs stderr second\n";
+        scene.file("says/1", &format!("#%Module\n{says}setenv SAYS yes\n"));
+        settle();
+        let asking = Asking::new(&scene, modules);
+        for _ in 0..2 {
+            asking.agree(&["load", "says"]);
+        }
+        let why = asking.why(&["load", "says"]);
+        assert!(why.starts_with("never remembered: it starts a program"), "{why}");
+    }
+}
+
+#[test]
+fn a_pipe_that_a_modulefile_reads_is_opened_once() {
+    for modules in &all() {
+        let scene = tree();
+        let pipe = scene.at("pipe");
+        let made = Command::new("mkfifo").arg(&pipe).status().unwrap();
+        assert!(made.success());
+        let reads = format!("set f [open {}]\nsetenv READ [gets $f]\nclose $f\n", pipe.display());
+        scene.file("reads/1", &format!("#%Module\n{reads}"));
+        settle();
+        let asking = Asking::new(&scene, modules);
+        for _ in 0..2 {
+            let mut command = asking.becalm(&["load", "reads"]);
+            let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+            fs::write(&pipe, "hello\n").unwrap();
+            let said = seen(&child.wait_with_output().unwrap());
+            assert!(said.1.contains("hello"), "{said:?}");
+        }
+    }
+}
+
+#[test]
+fn where_nothing_can_be_kept_it_is_said_why() {
+    let modules = &all()[0];
+    let scene = tree();
+    fs::write(scene.at("state"), "no directory").unwrap();
+    settle();
+    let asking = Asking::new(&scene, modules);
+    asking.agree(&["load", "gcc"]);
+    let why = asking.why(&["load", "gcc"]);
+    assert!(why.starts_with("never remembered: cannot write to "), "{why}");
+}

@@ -6,10 +6,8 @@ use std::fs;
 use std::process::Stdio;
 use std::time::Duration;
 
-use rustix::process::{Signal, kill_process};
-
 use crate::BECALM;
-use crate::answer_killed::tracer;
+use crate::answer_killed::{children, has_ended};
 use crate::scene::lmod::{LMOD_6_6, LMODS, Lmod, LmodScene, Said, said};
 
 /// A scene with a collection `mine` of a compiler, an MPI of it, and a module in Tcl.
@@ -128,7 +126,7 @@ fn bash_as_sh_starts_what_is_followed_as_dash_does() {
 }
 
 #[test]
-fn whenever_the_tracer_is_killed_lmod_and_its_children_answer_on() {
+fn who_kills_becalm_has_killed_lmod_and_its_children_too() {
     let scene = saved(LMODS[1]);
     let real = scene.real(&RESTORE);
     let mut killed = 0;
@@ -136,11 +134,18 @@ fn whenever_the_tracer_is_killed_lmod_and_its_children_answer_on() {
         let _ = fs::remove_dir_all(scene.at("state"));
         let mut command = scene.answer(&[], &RESTORE);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        if let Some(tracer) = tracer(&mut child) {
-            std::thread::sleep(Duration::from_millis(millis));
-            killed += u32::from(kill_process(tracer, Signal::KILL).is_ok());
+        std::thread::sleep(Duration::from_millis(millis));
+        let followed: Vec<u32> = children(child.id());
+        let below: Vec<u32> = followed.iter().copied().flat_map(children).collect();
+        child.kill().unwrap();
+        let output = child.wait_with_output().unwrap();
+        killed += u32::from(!below.is_empty() && !output.status.success());
+        let is_whole = said(&output) == real;
+        assert!(is_whole || output.stdout.is_empty(), "{millis} ms: {output:?}");
+        for pid in followed.into_iter().chain(below) {
+            let what = "what becalm follows has ended with it";
+            testkit::live::wait_until(what, || has_ended(pid));
         }
-        assert_eq!(said(&child.wait_with_output().unwrap()), real, "{millis} ms");
     }
     assert!(killed > 0);
     assert_eq!(scene.remember(&RESTORE), real);

@@ -57,15 +57,16 @@ impl RememberedAnswer {
         pager: Vec<Vec<u8>>,
         began: i64,
     ) -> RememberedAnswer {
-        let outcome = match trace.end {
-            Ok(ended @ Ended::Exited(_)) => {
+        let outcome = match (trace.end, trace.disturbed) {
+            (Ok(Ended::Exited(_)), Some(why)) => AnswerOutcome::Disturbed(why),
+            (Ok(ended @ Ended::Exited(_)), None) => {
                 AnswerOutcome::Answered { output: trace.output, pager, ended }
             }
-            Ok(Ended::Signaled(signal)) => {
+            (Ok(Ended::Signaled(signal)), _) => {
                 AnswerOutcome::Disturbed(format!("it was ended by signal {signal}"))
             }
-            Err(LeftBecause::Unrepeatable(why)) => AnswerOutcome::Unrepeatable(why),
-            Err(LeftBecause::Disturbed(why)) => AnswerOutcome::Disturbed(why),
+            (Err(LeftBecause::Unrepeatable(why)), _) => AnswerOutcome::Unrepeatable(why),
+            (Err(LeftBecause::Disturbed(why)), _) => AnswerOutcome::Disturbed(why),
         };
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let answered = now.as_secs();

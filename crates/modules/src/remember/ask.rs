@@ -1,24 +1,28 @@
 //! A question answered from memory, or given to the tool.
 
+use std::cell::RefCell;
+use std::ffi::{CStr, CString, OsStr};
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use launch::signals::Disposition;
 use launch::{CannotStart, Command, Ended};
 use watch::dependencies::{
-    AnswerDependency, DependencyTrace, FollowedProgram, WrittenTo, executes_as_itself,
-    follow_this_process,
+    AnswerDependency, DependencyTrace, FileInPlace, FollowedProgram, GOES_ON, StatAttributes,
+    WrittenTo, executes_as_itself, follow,
 };
 
 use super::give::give;
 use super::notes::{ToolNotes, refuses};
 use super::programs::{follows, variables};
 use super::question::{DecidingSurroundings, ProcessSurroundings};
-use super::{AnswerOutcome, AnswerStore, AnsweringTool, ModuleQuestion, RememberedAnswer};
+use super::{
+    AnswerOutcome, AnswerStore, AnsweringTool, ModuleQuestion, RememberedAnswer, ToolLanguage,
+};
 
 /// Why a question was not answered.
 #[derive(Debug, thiserror::Error)]
@@ -84,9 +88,12 @@ fn kept(
     (kept.question == *question && kept.changed().is_none()).then_some(kept)
 }
 
-/// Answers a question from memory; else this process becomes the tool, and does not return. What
-/// the tool answers is kept if it can be. What `after` makes of standard output comes after an answer
-/// from memory.
+/// How long a machine or filesystem is taken to be slow that was.
+const SLOW: Duration = Duration::from_secs(600);
+
+/// Answers a question from memory; else as the tool does, which is followed where that may be of use,
+/// and what it answers is kept if it can be. What must not be done twice, this process becomes the tool
+/// for, and does not return. What `after` makes of standard output comes after an answer.
 ///
 /// This process must have one thread.
 ///
@@ -103,46 +110,55 @@ pub fn ask(
     if let Some((store, surroundings)) = &memory
         && let Some(kept) = kept(surroundings, question, store)
     {
+        let age = kept.age();
         match kept.outcome {
-            AnswerOutcome::Answered { mut output, pager, ended } => {
-                let stdout = output.iter().filter(|(to, _)| *to == WrittenTo::Stdout);
-                let stdout: Vec<u8> = stdout.flat_map(|(_, text)| text.clone()).collect();
-                output.extend(after(&stdout).map(|more| (WrittenTo::Stdout, more.into_bytes())));
-                if let Some(ended) = give(&output, &pager, ended) {
+            AnswerOutcome::Answered { output, pager, ended } => {
+                if let Some(ended) = given(output, &pager, ended, &after) {
                     return Ok(ended);
                 }
                 // It fails as the tool does.
                 follow = false;
             }
             AnswerOutcome::Unrepeatable(_) => follow = false,
-            AnswerOutcome::Disturbed(_) => {}
+            AnswerOutcome::Disturbed(why) => follow = why != GOES_ON || age > SLOW,
         }
     }
-    // A limit of file sizes (ulimit -f) is the tool's affair: here, what is too long is not written.
-    let beyond_limit = Disposition::IGNORED.give(libc::SIGXFSZ);
     let tool = AnsweringTool::at(&question.script)
         .map_err(|error| AskError::NoTool { path: question.script.clone(), error })?;
-    let preludes = match &memory {
-        Some((store, surroundings)) if follow => followed(&tool, question, surroundings, store),
-        _ => None,
-    };
-    let paths: Vec<PathBuf> = preludes.iter().flatten().map(|(path, _)| path.clone()).collect();
-    let command = Command { argv: tool.argv(&paths, question) };
-    beyond_limit.give(libc::SIGXFSZ);
+    if let Some((store, surroundings)) = &memory
+        && follow
+        && let Some(ended) = followed(&tool, question, surroundings, store, &after)
+    {
+        return Ok(ended);
+    }
+    let command = Command { argv: tool.argv(&[], question) };
     Err(launch::replace(&command, &[]).into())
+}
+
+/// Writes an answer; none where it cannot be written.
+fn given(
+    mut output: Vec<(WrittenTo, Vec<u8>)>,
+    pager: &[Vec<u8>],
+    ended: Ended,
+    after: impl Fn(&[u8]) -> Option<String>,
+) -> Option<Ended> {
+    let stdout = output.iter().filter(|(to, _)| *to == WrittenTo::Stdout);
+    let stdout: Vec<u8> = stdout.flat_map(|(_, text)| text.clone()).collect();
+    output.extend(after(&stdout).map(|more| (WrittenTo::Stdout, more.into_bytes())));
+    give(&output, pager, ended)
 }
 
 /// Have the loader show what a process is, of which being followed is a part (ld.so(8)).
 const SHOWING: [&str; 3] = ["LD_SHOW_AUXV", "LD_DEBUG", "LD_TRACE_LOADED_OBJECTS"];
 
-/// Has this process followed; the preludes' paths, as long as their files are open. None where it
-/// cannot be.
+/// Gives the answer of a tool that is followed, and keeps it; none where the tool is to be run.
 fn followed(
     tool: &AnsweringTool,
     question: &ModuleQuestion,
     surroundings: &ProcessSurroundings,
     store: &AnswerStore,
-) -> Option<Vec<(PathBuf, OwnedFd)>> {
+    after: impl Fn(&[u8]) -> Option<String>,
+) -> Option<Ended> {
     let interpreter = Command { argv: vec![tool.interpreter.clone()] }.file().ok()?;
     if !tool.is_plain()
         || !executes_as_itself(&interpreter)
@@ -151,23 +167,99 @@ fn followed(
         return None;
     }
     let terminal = AnswerDependency::window_size(0);
+    let preludes = within_file_limit(|| prelude_files(tool, &terminal))?;
+    let paths: Vec<PathBuf> = preludes.iter().map(|(path, _)| path.clone()).collect();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let began = now.as_secs() as i64;
+    let prelude = TclPrelude::new(tool, &terminal);
+    let in_place_of = |path: &CStr| prelude.in_place_of(path);
+    let program = FollowedProgram {
+        program: &interpreter,
+        preludes: &paths,
+        in_place_of: Some(&in_place_of),
+        follows,
+        refuses,
+    };
+    let trace = follow(&Command { argv: tool.argv(&paths, question) }, program).ok()?;
+    drop(preludes);
+    let notes = ToolNotes::of(&trace.notes);
+    let ended = trace.end.as_ref().ok();
+    // Nobody waits for what is written down of it.
+    let ended = ended.and_then(|end| given(trace.output.clone(), &notes.pager, *end, after));
+    within_file_limit(|| {
+        let _ = keep(question, surroundings, store, (began, terminal), notes, trace);
+    });
+    ended
+}
+
+/// Does something for becalm's own sake: a limit of file sizes (ulimit -f) is the tool's affair, and
+/// what is too long is not written.
+fn within_file_limit<T>(act: impl FnOnce() -> T) -> T {
+    let beyond_limit = Disposition::IGNORED.give(libc::SIGXFSZ);
+    let done = act();
+    beyond_limit.give(libc::SIGXFSZ);
+    done
+}
+
+/// The paths of preludes that are evaluated by a word of the command, as long as their files are open.
+fn prelude_files(
+    tool: &AnsweringTool,
+    terminal: &AnswerDependency,
+) -> Option<Vec<(PathBuf, OwnedFd)>> {
     let mut preludes = Vec::new();
-    for text in tool.language.preludes() {
-        let text = text.replace("%TERMINAL%", &stty(&terminal).unwrap_or_default());
-        let file = prelude_file(&text).ok()?;
+    if tool.language == ToolLanguage::Tcl {
+        return Some(preludes);
+    }
+    for text in prelude_texts(tool, terminal) {
+        let file = prelude_file(text.as_bytes()).ok()?;
         // By its number, as a link is one path more that an interpreter looks at.
         let path = PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()));
         // Without /proc it cannot be read.
         File::open(&path).ok()?;
         preludes.push((path, file));
     }
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let began = now.as_secs() as i64;
-    let keep = |trace| drop(keep(question, surroundings, store, (began, terminal), trace));
-    let paths: Vec<PathBuf> = preludes.iter().map(|(path, _)| path.clone()).collect();
-    let program = FollowedProgram { program: &interpreter, preludes: &paths, follows, refuses };
-    follow_this_process(program, keep).ok()?;
     Some(preludes)
+}
+
+fn prelude_texts<'a>(
+    tool: &AnsweringTool,
+    terminal: &AnswerDependency,
+) -> impl Iterator<Item = String> + use<'a> {
+    let stty = stty(terminal).unwrap_or_default();
+    tool.language.preludes().iter().map(move |text| text.replace("%TERMINAL%", &stty))
+}
+
+/// What tclsh reads in the place of its own init.tcl: the same, and a prelude. So it evaluates the tool's
+/// script as it does without becalm; a prelude that did would have Tcl compile all of it first, which
+/// takes a tenth of what the tool takes.
+struct TclPrelude {
+    text: Option<String>,
+    file: RefCell<Option<OwnedFd>>,
+}
+
+impl TclPrelude {
+    fn new(tool: &AnsweringTool, terminal: &AnswerDependency) -> TclPrelude {
+        let is_tcl = tool.language == ToolLanguage::Tcl;
+        let text = prelude_texts(tool, terminal).next().filter(|_| is_tcl);
+        TclPrelude { text, file: RefCell::new(None) }
+    }
+
+    fn in_place_of(&self, path: &CStr) -> Option<FileInPlace> {
+        // That of Debian's 8.6 has 25 kB.
+        const MOST: u64 = 1 << 20;
+        let text = self.text.as_ref().filter(|_| path.to_bytes().ends_with(b"/init.tcl"))?;
+        let mut init = File::open(OsStr::from_bytes(path.to_bytes())).ok()?;
+        let opened = CString::new(format!("/proc/self/fd/{}", init.as_raw_fd())).ok()?;
+        let told = StatAttributes::of(&opened, true).ok().filter(|told| told.size < MOST)?;
+        let mut whole = Vec::new();
+        init.read_to_end(&mut whole).ok()?;
+        whole.push(b'\n');
+        whole.extend(text.as_bytes());
+        let file = within_file_limit(|| prelude_file(&whole)).ok()?;
+        let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
+        self.file.replace(Some(file));
+        Some(FileInPlace { path: CString::new(path).ok()?, told })
+    }
 }
 
 /// What `stty size` does here, as a prelude is told: a Tcl list of a return code and a text.
@@ -183,11 +275,11 @@ fn stty(terminal: &AnswerDependency) -> Option<String> {
 
 /// A file without a name that the tool inherits, with a number so high that the ones that the tool
 /// opens are numbered as without it.
-fn prelude_file(text: &str) -> io::Result<OwnedFd> {
+fn prelude_file(text: &[u8]) -> io::Result<OwnedFd> {
     const NUMBER: i32 = 200;
     let flags = rustix::fs::MemfdFlags::CLOEXEC;
     let mut file = File::from(rustix::fs::memfd_create("becalm-prelude", flags)?);
-    file.write_all(text.as_bytes())?;
+    file.write_all(text)?;
     // SAFETY: F_DUPFD makes a descriptor that is nobody else's; it closes at no exec.
     unsafe {
         match libc::fcntl(file.as_raw_fd(), libc::F_DUPFD, NUMBER) {
@@ -203,9 +295,9 @@ fn keep(
     surroundings: &ProcessSurroundings,
     store: &AnswerStore,
     (began, terminal): (i64, AnswerDependency),
+    notes: ToolNotes,
     mut trace: DependencyTrace,
 ) -> io::Result<()> {
-    let notes = ToolNotes::of(&trace.notes);
     if !notes.begun {
         return Ok(());
     }

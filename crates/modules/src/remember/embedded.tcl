@@ -4,8 +4,9 @@ set ::argv0 [lindex $::argv 1]
 set ::argv [lreplace $::argv 1 1]
 incr ::argc -1
 namespace eval ::tcl::becalm $::tcl::becalm::births
+::tcl::becalm::follow_links
 set ::tcl::becalm::tool [file normalize $::argv0]
-file exists /proc/becalm/user/known
+file exists /.becalm:user:known
 namespace eval ::tcl::becalm {
     # Tcl looks for packages beside its program, which is the first file that it is given: this one.
     proc beside {interpreter} {

@@ -1,4 +1,5 @@
-//! What a tool's prelude notes: lookups of paths below `/proc/becalm/` that are not there.
+//! What a tool's prelude notes: lookups of paths below `/proc/becalm/` that are not there; or of names that
+//! begin with `/.becalm:`, with `:` in the place of `/`.
 //!
 //! | path | what it means |
 //! |---|---|

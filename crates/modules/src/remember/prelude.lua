@@ -130,6 +130,17 @@ local function line_of(source, number)
    return (text or ""):gsub("%s+", " "):match("^ ?(.-) ?$")
 end
 
+-- The same, read once: one timer may be asked for each directory.
+local function once(read)
+   local known = {}
+   return function(path, number)
+      local key = path .. "\0" .. (number or "")
+      if known[key] == nil then known[key] = read(path, number) or false end
+      return known[key]
+   end
+end
+release, line_of = once(release), once(line_of)
+
 -- The value of a variable that the function at this level above the caller sees: its own, its
 -- file's, or one of all.
 local function variable(level, wanted)

@@ -1,6 +1,7 @@
-# Evaluated before the script that is the first argument, to say what Tcl does without a system call;
-# what comes after it, script.tcl or embedded.tcl, evaluates the script. A note is a lookup of a path
-# below /proc/becalm that is not there (notes.rs). Not one byte of the script's output may change by
+# Evaluated before the tool's script, to say what Tcl does without a system call; what comes after it
+# is for tclsh, which reads both at the end of its own init.tcl (script.tcl), or for Lmod's own Tcl
+# (embedded.tcl). A note is a lookup of a path that is not there, right below the root: of each directory
+# above a path, Tcl makes two calls (notes.rs). Not one byte of the script's output may change by
 # it: nothing is left in the global namespace, no error is raised and caught, and no command is
 # replaced here (script.tcl replaces three).
 namespace eval ::tcl::becalm {
@@ -35,7 +36,7 @@ namespace eval ::tcl::becalm {
             variable said
             if {![info exists said($text)]} {
                 set said($text) {}
-                file exists /proc/becalm/$text
+                file exists /.becalm:$text
             }
             return
         }
@@ -57,28 +58,28 @@ namespace eval ::tcl::becalm {
                     set command [dict get [info frame -2] cmd]
                     # One element, which need not be there.
                     if {[regexp {^array (?:get|names) (?:::)?env (\w+)\s*$} $command all one]} {
-                        note env/[plain $one]
+                        note env:[plain $one]
                     } else {
                         note env
                     }
                 }
             } elseif {![info exists said(=$name)] && ![is_kept]} {
                 set said(=$name) {}
-                note env/[plain $name]
+                note env:[plain $name]
             }
             return
         }
 
         # A command is about to be called that gives another answer each time.
         proc unrepeatable {what args} {
-            note unrepeatable/$what
+            note unrepeatable:$what
         }
 
         # Of other programs nobody knows what they depend on. Before one is started, Tcl makes a file
         # for what it says.
         proc starts {command operation} {
             if {[lrange $command 1 end] ne {-ignorestderr 2>/dev/null manpath}} {
-                note unrepeatable/program
+                note unrepeatable:program
             }
             return
         }
@@ -88,9 +89,9 @@ namespace eval ::tcl::becalm {
             if {[string index $what 0] ne {|}} return
             set pager [pager [string range $what 1 end]]
             if {[llength $command] == 3 && [lindex $command 2] eq {w} && $pager ne {}} {
-                file exists /proc/becalm/pager/$pager
+                file exists /.becalm:pager:$pager
             } else {
-                note unrepeatable/program
+                note unrepeatable:program
             }
             return
         }
@@ -113,7 +114,19 @@ namespace eval ::tcl::becalm {
         # The place of a standard channel is that of whoever has it open, too.
         proc positioned {command operation} {
             if {[lindex $command 1] in {stdin stdout stderr}} {
-                note unrepeatable/position
+                note unrepeatable:position
+            }
+            return
+        }
+
+        # Other code than Modules' own may link to a variable of the environment.
+        proc follow_links {} {
+            variable said
+            if {![info exists said(links)]} {
+                set said(links) {}
+                foreach name {::upvar ::tcl::namespace::upvar} {
+                    trace add execution $name enter ::tcl::becalm::linked
+                }
             }
             return
         }
@@ -121,7 +134,7 @@ namespace eval ::tcl::becalm {
         # An element that is linked to is read without the array's trace.
         proc linked {command operation} {
             if {[string match *env(* $command]} {
-                note unrepeatable/link
+                note unrepeatable:link
             }
             return
         }
@@ -131,7 +144,7 @@ namespace eval ::tcl::becalm {
             set verb [lindex $command 1]
             if {$verb in {info vinfo}
                 || ($verb in {remove vdelete} && [string match *becalm* $command])} {
-                note unrepeatable/traces
+                note unrepeatable:traces
             }
             return
         }
@@ -139,7 +152,7 @@ namespace eval ::tcl::becalm {
         # Libraries may do anything. Modules' own is known; it has the clock, too.
         proc loaded {command code result operation} {
             if {[file tail [lindex $command 1]] ne {libtclenvmodules.so}} {
-                note unrepeatable/library
+                note unrepeatable:library
             }
             foreach name {initStateClockSeconds parseDateTimeArg} {
                 if {[namespace which -command ::$name] ne {}} {
@@ -157,19 +170,19 @@ namespace eval ::tcl::becalm {
         # A new interpreter asks what its user is called.
         proc creates {command operation} {
             if {[is_create $command]} {
-                file exists /proc/becalm/user
+                file exists /.becalm:user
             }
             return
         }
 
         proc created {command code result operation} {
             if {![is_create $command]} return
-            file exists /proc/becalm/user/known
+            file exists /.becalm:user:known
             if {$code == 0} {
                 variable hooks
                 variable births
                 set both [list variable hooks $hooks births $births]
-                interp eval $result [list namespace eval ::tcl::becalm "$both\n$hooks\n$births"]
+                interp eval $result [list namespace eval ::tcl::becalm "$both\n$hooks\n$births\nfollow_links"]
             }
             return
         }
@@ -188,9 +201,8 @@ namespace eval ::tcl::becalm {
                 }
             }
             foreach {name operation hook} {
-                ::exec enter starts ::open enter opens ::tell enter positioned ::seek enter positioned ::upvar enter linked
-                ::tcl::namespace::upvar enter linked ::load leave loaded
-                ::trace enter traced
+                ::exec enter starts ::open enter opens ::tell enter positioned
+                ::seek enter positioned ::load leave loaded ::trace enter traced
             } {
                 trace add execution $name $operation ::tcl::becalm::$hook
             }

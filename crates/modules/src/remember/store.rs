@@ -1,13 +1,13 @@
 //! Where answers are kept: a directory of the user's own, which nobody else may look into.
 
-use std::fs::{DirBuilder, File};
+use std::fs::{DirBuilder, File, Metadata};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use recording::{seal, unseal};
-use rustix::fs::OFlags;
+use rustix::fs::{Access, AtFlags, CWD, OFlags, accessat};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -41,16 +41,32 @@ impl AnswerStore {
         &self.directory
     }
 
+    /// Why nothing can be kept here, and which directory is the reason; none where it can.
+    pub fn refusal(&self) -> Option<(PathBuf, io::Error)> {
+        for directory in self.directory.ancestors() {
+            let refused = match directory.metadata() {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => Some(error),
+                Ok(about) if directory == self.directory && !is_own(&about) => {
+                    Some(io::Error::other("it is another user's, or others may use it"))
+                }
+                Ok(_) => {
+                    let may = Access::WRITE_OK | Access::EXEC_OK;
+                    accessat(CWD, directory, may, AtFlags::EACCESS).err().map(io::Error::from)
+                }
+            };
+            return refused.map(|error| (directory.to_owned(), error));
+        }
+        None
+    }
+
     /// What is kept under a name, if it is the user's own and as it was written.
     pub(super) fn get<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
         let file = File::options().read(true).custom_flags(flags).open(self.directory.join(name));
         let mut file = file.ok()?;
         let about = file.metadata().ok()?;
-        let is_own = about.uid() == rustix::process::geteuid().as_raw()
-            && about.mode() & 0o077 == 0
-            && about.is_file();
-        if !is_own || about.len() > FILE_MOST {
+        if !is_own(&about) || !about.is_file() || about.len() > FILE_MOST {
             return None;
         }
         let mut sealed = vec![0; about.len() as usize];
@@ -70,7 +86,7 @@ impl AnswerStore {
         }
         DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)?;
         let about = self.directory.metadata()?;
-        if about.uid() != rustix::process::geteuid().as_raw() || about.mode() & 0o077 != 0 {
+        if !is_own(&about) {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
         let mut beside = tempfile::Builder::new().prefix(".new-").tempfile_in(&self.directory)?;
@@ -148,4 +164,9 @@ impl AnswerStore {
         }
         Ok(count)
     }
+}
+
+/// Whether it is this user's, and nobody else's to look into.
+fn is_own(about: &Metadata) -> bool {
+    about.uid() == rustix::process::geteuid().as_raw() && about.mode() & 0o077 == 0
 }

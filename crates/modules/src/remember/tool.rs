@@ -38,8 +38,8 @@ impl ToolLanguage {
         known.next().filter(|_| !is_other).map(|(_, language)| language)
     }
 
-    /// Scripts that are evaluated before the tool's own: the first by the interpreter, the second
-    /// by the first, where Lmod evaluates Tcl in its own process.
+    /// Scripts that are evaluated before the tool's own: tclsh's at the end of its init.tcl; lua's
+    /// first one by itself, and the second by that, where Lmod evaluates Tcl in its own process.
     pub fn preludes(self) -> &'static [&'static str] {
         const TCL: &str = concat!(include_str!("prelude.tcl"), include_str!("script.tcl"));
         const EMBEDDED: &str = concat!(include_str!("prelude.tcl"), include_str!("embedded.tcl"));
@@ -51,12 +51,12 @@ impl ToolLanguage {
 
     /// The words between interpreter and script that have preludes at these paths evaluated.
     ///
-    /// To tclsh a prelude is the script, and the tool's its first argument. lua evaluates it and
-    /// then starts the script itself, so that its tracebacks are as they are without.
+    /// lua evaluates it and then starts the script itself, so that its tracebacks are as they are
+    /// without. tclsh needs none.
     fn words(self, preludes: &[PathBuf]) -> Vec<OsString> {
         let [first, rest @ ..] = preludes else { return Vec::new() };
         match self {
-            ToolLanguage::Tcl => vec![first.clone().into()],
+            ToolLanguage::Tcl => Vec::new(),
             ToolLanguage::Lua => {
                 let rest: Vec<String> =
                     rest.iter().map(|path| format!("\"{}\"", path.display())).collect();

@@ -131,6 +131,12 @@ impl ArmRegisters {
         self.set_result(value);
     }
 
+    /// Has the process end in place of the call that it is about to enter, with status 0.
+    pub fn end_process(&mut self) {
+        self.number = Some(libc::SYS_exit_group as i32);
+        self.x[0] = 0;
+    }
+
     /// Sets a call's first argument, before it is entered.
     pub fn set_first_argument(&mut self, _abi: Abi, value: u64) {
         self.x[0] = value;

@@ -137,6 +137,12 @@ impl X86Registers {
         self.0.rax = value as u64;
     }
 
+    /// Has the process end in place of the call that it is about to enter, with status 0.
+    pub fn end_process(&mut self) {
+        self.0.orig_rax = libc::SYS_exit_group as u64;
+        self.0.rdi = 0;
+    }
+
     /// Sets a call's first argument, before it is entered.
     pub fn set_first_argument(&mut self, abi: Abi, value: u64) {
         match abi {

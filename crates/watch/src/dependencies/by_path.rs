@@ -8,6 +8,9 @@ use super::policy::{EnteredCall, PendingQuestion as Question, unrepeatable};
 use super::process::ProcessRole;
 use crate::{TOLD, memory};
 
+/// How a path begins that is a note in one name.
+const TOLD_AT_ROOT: &[u8] = b"/.becalm:";
+
 /// Open flags that change nothing, and that a file's attributes stand for.
 const READING: u64 = (libc::O_CLOEXEC
     | libc::O_NONBLOCK
@@ -102,9 +105,9 @@ impl EnteredCall<'_> {
         question: impl FnOnce(CString) -> Question,
     ) -> Result<Question, LeftBecause> {
         let raw = self.text(address)?;
-        if let Some(note) = raw.strip_prefix(TOLD.as_bytes()) {
+        if let Some(note) = note(&raw) {
             return match self.role {
-                ProcessRole::Tool => Ok(Question::Note(note.to_vec())),
+                ProcessRole::Tool => Ok(Question::Note(note)),
                 _ => Err(unrepeatable("what it starts leaves notes")),
             };
         }
@@ -154,4 +157,13 @@ impl EnteredCall<'_> {
             .map_err(|_| unrepeatable("a path that it asks for cannot be read"))?;
         Ok(raw)
     }
+}
+
+/// The note that a path is: below [`TOLD`], or right below the root with `:` in the place of `/`.
+fn note(path: &[u8]) -> Option<Vec<u8>> {
+    if let Some(note) = path.strip_prefix(TOLD.as_bytes()) {
+        return Some(note.to_vec());
+    }
+    let note = path.strip_prefix(TOLD_AT_ROOT)?;
+    Some(note.iter().map(|byte| if *byte == b':' { b'/' } else { *byte }).collect())
 }

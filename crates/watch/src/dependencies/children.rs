@@ -7,33 +7,28 @@ use std::ffi::{CStr, CString};
 
 use super::follow::{FollowedCommand, disturbed};
 use super::policy::{NotedChild, PendingQuestion, unrepeatable};
-use super::process::{ChildProcess, FollowedProcess, StartedProgram};
+use super::process::{ChildProcess, ChildRole, FollowedProcess, StartedProgram};
 use super::{LeftBecause, StatAttributes};
 use crate::ptrace::{Resume, StoppedThread};
 
 impl FollowedCommand<'_> {
     /// The command has started a child, which may have stopped already.
-    pub(super) fn born(&mut self, child: i32) -> Result<(), LeftBecause> {
+    pub(super) fn born(&mut self, child: i32, parent: &FollowedProcess) -> Result<(), LeftBecause> {
         let stopped = self.early.remove(&child).then(|| StoppedThread::heard_of(child));
-        if self.child == NotedChild::Announced {
-            match stopped {
-                Some(thread) => drop(thread.detach(0)),
-                None => drop(self.unfollowed.insert(child)),
-            }
-            return Ok(());
-        }
-        let is_child = ChildProcess { becomes: self.announced.take(), ..ChildProcess::default() };
+        let role = match (parent.child.as_ref().map(|child| child.role), self.child) {
+            (Some(role @ (ChildRole::Ignored | ChildRole::Pager)), _) => role,
+            (_, NotedChild::Announced) => ChildRole::Ignored,
+            (_, NotedChild::Pager) => ChildRole::Pager,
+            _ => ChildRole::Followed,
+        };
+        let becomes = self.announced.take();
+        let is_child = ChildProcess { role, becomes, ..ChildProcess::default() };
         let followed = FollowedProcess { pid: child, pending: None, child: Some(is_child) };
         self.processes.insert(child, followed);
-        match stopped.map(|thread| thread.resume(Resume::ToCall, 0)) {
+        match stopped.map(|thread| thread.resume(Resume::ToEvent, 0)) {
             Some(Err(_)) => Err(disturbed("a process that it started is gone")),
             _ => Ok(()),
         }
-    }
-
-    /// Whether something that it has started still runs.
-    pub(super) fn is_parent(&self) -> bool {
-        self.processes.values().any(|process| process.child.is_some())
     }
 
     /// What a child has done is part of what the command has done.

@@ -41,19 +41,25 @@ impl FollowedCommand<'_> {
         Ok(())
     }
 
-    /// Whether a file's times tell of every change that is still to come.
-    fn check_settled(
-        &self,
+    /// Notes if not a file's times tell of every change that is still to come.
+    pub(super) fn check_settled(
+        &mut self,
         path: &CStr,
         name: &CStr,
         told: &StatAttributes,
     ) -> Result<(), LeftBecause> {
-        let margin = settled::margin(path, told.device)
+        let margin =
+            *self.margins.entry(told.device).or_insert_with(|| settled::margin(path, told.device));
+        let margin = margin
             .ok_or_else(|| unrepeatable(&format!("{} has no times to rely on", shown(name))))?;
-        match told.changed.0 < self.began - margin {
-            true => Ok(()),
-            false => Err(disturbed(&format!("{} has just changed", shown(name)))),
+        if told.changed.0 >= self.began - margin {
+            self.disturb(&format!("{} has just changed", shown(name)));
         }
+        Ok(())
+    }
+
+    fn disturb(&mut self, why: &str) {
+        self.trace.disturbed.get_or_insert_with(|| why.to_owned());
     }
 
     /// What was read while it ran is read as it still is.
@@ -62,7 +68,7 @@ impl FollowedCommand<'_> {
             matches!(dependency, AnswerDependency::Content { .. }) && !dependency.holds()
         };
         if self.trace.dependencies.iter().any(has_changed) {
-            self.trace.end = Err(disturbed("a file changed while it was read"));
+            self.disturb("a file changed while it was read");
         }
     }
 

@@ -8,12 +8,25 @@ use crate::memory;
 
 /// What stat(2) or statx(2) has filled in at an address.
 pub(super) fn attributes(pid: i32, at: u64, is_statx: bool) -> Result<StatAttributes, LeftBecause> {
-    if is_statx {
-        let raw: libc::statx = value(pid, at)?;
-        return Ok(StatAttributes::of_raw_statx(&raw));
+    let raw = bytes(pid, at, attributes_size(is_statx))?;
+    Ok(attributes_of(&raw, is_statx))
+}
+
+/// Room for what either fills in.
+pub(super) const ATTRIBUTES_MOST: usize = size_of::<libc::statx>();
+const _: () = assert!(size_of::<libc::stat>() <= ATTRIBUTES_MOST);
+
+/// How much that is.
+pub(super) fn attributes_size(is_statx: bool) -> usize {
+    if is_statx { size_of::<libc::statx>() } else { size_of::<libc::stat>() }
+}
+
+/// What it says.
+pub(super) fn attributes_of(raw: &[u8], is_statx: bool) -> StatAttributes {
+    match is_statx {
+        true => StatAttributes::of_raw_statx(&value(raw)),
+        false => StatAttributes::of_raw(&value(raw)),
     }
-    let raw: libc::stat = value(pid, at)?;
-    Ok(StatAttributes::of_raw(&raw))
 }
 
 /// So many bytes.
@@ -30,12 +43,12 @@ trait KernelFilled {}
 impl KernelFilled for libc::stat {}
 impl KernelFilled for libc::statx {}
 
-fn value<T: KernelFilled>(pid: i32, at: u64) -> Result<T, LeftBecause> {
-    let bytes = bytes(pid, at, size_of::<T>())?;
-    let mut value = MaybeUninit::<T>::uninit();
-    // SAFETY: there are as many bytes as the structure has; it is plain numbers.
+fn value<T: KernelFilled>(bytes: &[u8]) -> T {
+    let mut value = MaybeUninit::<T>::zeroed();
+    let length = bytes.len().min(size_of::<T>());
+    // SAFETY: not more is copied than both have; it is plain numbers, for which zero is valid, too.
     unsafe {
-        std::ptr::copy_nonoverlapping(bytes.as_ptr(), value.as_mut_ptr().cast(), bytes.len());
-        Ok(value.assume_init())
+        std::ptr::copy_nonoverlapping(bytes.as_ptr(), value.as_mut_ptr().cast(), length);
+        value.assume_init()
     }
 }

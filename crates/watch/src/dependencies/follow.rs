@@ -1,21 +1,29 @@
 //! A process followed call by call.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::ffi::CString;
+use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use launch::Ended;
+use launch::{Ended, signals};
+use recording::Call;
+use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::answered::may_open;
+use super::cpu::SharedCpu;
+use super::held::{GOES_ON, HeldOutput};
 use super::notes::unescaped_note;
 use super::policy::{EnteredCall, NotedChild, PendingQuestion, unrepeatable};
-use super::process::{FollowedProcess, InnerPipes};
+use super::process::{ChildProcess, ChildRole, FollowedProcess, InnerPipes, ProcessRole};
 use super::temporary::TemporaryFiles;
-use super::{AnswerDependency, DependencyTrace, FollowedProgram, LeftBecause, StatAttributes};
-use crate::bind::CpuBinder;
-use crate::ptrace::{CallSource, PtraceStop, Resume, StopChange, StoppedThread, Waited, wait};
-use crate::reader::{CallReader, StoppedCall};
-use crate::shape::{CallShapes, Extent};
-use crate::signals;
+use super::{
+    AnswerDependency, DependencyTrace, FollowRefused, FollowedProgram, LeftBecause, StatAttributes,
+};
+use crate::arch;
+use crate::decode::CallEntry;
+use crate::ptrace::{
+    CallSource, PtraceStop, Resume, StopChange, StoppedThread, SyscallInfo, ThreadEnd, Waited, wait,
+};
 
 /// What it may depend on.
 const DEPENDENCIES_MOST: usize = 100_000;
@@ -29,26 +37,26 @@ const PAGER: &[u8] = b"pager/";
 
 /// A process that is being followed, with those that it starts.
 pub(super) struct FollowedCommand<'a> {
-    pid: i32,
-    pub(super) processes: HashMap<i32, FollowedProcess>,
-    /// Children that a note stands for, and of which nobody has heard yet.
-    pub(super) unfollowed: HashSet<i32>,
+    pub(super) pid: i32,
+    pub(super) processes: FxHashMap<i32, FollowedProcess>,
     /// Children that have stopped before their parent said that it has started them.
-    pub(super) early: HashSet<i32>,
+    pub(super) early: FxHashSet<i32>,
     pub(super) pipes: InnerPipes,
     pub(super) program: FollowedProgram<'a>,
-    pub(super) reader: CallReader,
-    pub(super) known: HashSet<AnswerDependency>,
+    source: CallSource,
+    pub(super) known: FxHashSet<AnswerDependency>,
     pub(super) trace: DependencyTrace,
     pub(super) written: usize,
+    /// There from when on there is something that it wrote.
+    pub(super) held: Option<HeldOutput>,
     pub(super) child: NotedChild,
     /// What the next child becomes, as a note has said.
     pub(super) announced: Option<CString>,
-    /// The command's interpreter.
+    /// The command's interpreter, once it was executed.
     pub(super) interpreter: Option<StatAttributes>,
     pub(super) temporary: TemporaryFiles,
-    /// Most of what a stop costs is waking the other side on another processor.
-    binder: CpuBinder,
+    pub(super) margins: FxHashMap<u64, Option<i64>>,
+    cpu: SharedCpu,
     /// The working directory that it began in, once it has gone to another.
     home: Option<Vec<u8>>,
     /// Whether the next getcwd(2) decides nothing.
@@ -65,34 +73,34 @@ pub(super) struct FollowedCommand<'a> {
 
 impl<'a> FollowedCommand<'a> {
     /// A seized process that is about to become a command.
-    pub fn new(pid: i32, options: i32, program: FollowedProgram<'a>) -> FollowedCommand<'a> {
+    pub fn new(pid: i32, program: FollowedProgram<'a>, cpu: SharedCpu) -> FollowedCommand<'a> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let trace = DependencyTrace {
             dependencies: Vec::new(),
             notes: Vec::new(),
             programs: Vec::new(),
             output: Vec::new(),
+            disturbed: None,
             end: Err(LeftBecause::Disturbed("it did not start".into())),
         };
-        let shapes = CallShapes::new(Extent::All);
-        let source = CallSource::Kernel;
         let process = FollowedProcess { pid, pending: None, child: None };
         FollowedCommand {
             pid,
-            processes: HashMap::from([(pid, process)]),
-            unfollowed: HashSet::new(),
-            early: HashSet::new(),
+            processes: HashMap::from_iter([(pid, process)]),
+            early: FxHashSet::default(),
             pipes: InnerPipes::new(),
             program,
-            reader: CallReader { options, shapes, filtered: false, source },
-            known: HashSet::new(),
+            source: CallSource::Kernel,
+            known: FxHashSet::default(),
             trace,
             written: 0,
+            held: None,
             child: NotedChild::None,
             announced: None,
             interpreter: None,
             temporary: TemporaryFiles::default(),
-            binder: CpuBinder::new(true),
+            margins: FxHashMap::default(),
+            cpu,
             home: None,
             directory_is_free: false,
             asks_for_user: true,
@@ -102,134 +110,155 @@ impl<'a> FollowedCommand<'a> {
         }
     }
 
-    /// Follows it until it is about to end or is let go of, gives what was seen to `keep`, and lets
-    /// it go on. It ends only after that.
-    pub fn run(mut self, keep: impl FnOnce(DependencyTrace)) {
-        let (thread, signal) = loop {
-            let (thread, stop) = match wait(-1, 0) {
-                Ok(Waited::Change(StopChange::Stopped(thread, stop))) => (thread, stop),
-                Ok(Waited::Change(StopChange::Ended(end))) if end.tid != self.pid => {
-                    match self.processes.remove(&end.tid) {
-                        // Killed without a stop at its end.
-                        Some(FollowedProcess { child: Some(_), .. }) => return,
-                        _ => continue,
-                    }
+    /// Follows it to its end, or kills it where it is about to do what cannot be repeated.
+    pub fn run(mut self) -> (Result<DependencyTrace, FollowRefused>, SharedCpu) {
+        let followed = self.follow();
+        self.held = None;
+        self.end_all();
+        if followed.is_ok() && self.trace.end.is_ok() {
+            self.check_contents();
+        }
+        let started = match self.interpreter {
+            Some(_) => followed.map_err(FollowRefused::from),
+            None => Err(FollowRefused::NotStarted),
+        };
+        (started.map(|()| self.trace), self.cpu)
+    }
+
+    fn follow(&mut self) -> io::Result<()> {
+        loop {
+            let (thread, stop) = match self.next_change()? {
+                Some(Waited::Change(StopChange::Stopped(thread, stop))) => (thread, stop),
+                Some(Waited::Change(StopChange::Ended(end))) => match self.ended(&end) {
+                    true => return Ok(()),
+                    false => continue,
+                },
+                Some(Waited::Nothing) => continue,
+                Some(Waited::Nobody) => return Ok(()),
+                None => {
+                    self.trace.end = Err(disturbed(GOES_ON));
+                    return Ok(());
                 }
-                Ok(Waited::Nothing) => continue,
-                _ => return,
             };
             let Some(mut process) = self.processes.remove(&thread.tid()) else {
-                if self.unfollowed.remove(&thread.tid()) {
-                    let _ = thread.detach(0);
-                } else {
-                    self.early.insert(thread.tid());
-                    // Until its parent's stop.
-                    thread.killed();
-                }
+                self.early.insert(thread.tid());
+                // Until its parent's stop.
+                thread.killed();
                 continue;
             };
             let stopped = self.stopped(&thread, stop, &mut process);
+            let resume = process.resume();
             self.processes.insert(process.pid, process);
             match stopped {
-                Ok(Some(signal)) => {
-                    match self.child {
-                        NotedChild::None if !self.is_parent() => self.binder.alone(self.pid),
-                        // Nobody would give a child its processors back.
-                        _ => self.binder.stop(),
-                    }
-                    if thread.resume(Resume::ToCall, signal).is_err() {
-                        return;
-                    }
+                Ok(signal) => {
+                    let others: Vec<i32> = self.processes.keys().copied().collect();
+                    self.cpu.renew(&others);
+                    // One that was killed is told of next.
+                    let _ = thread.resume(resume, signal);
                 }
-                Ok(None) => break (thread, 0),
-                Err((why, signal)) => {
+                Err(why) => {
+                    thread.killed();
                     self.trace.end = Err(why);
-                    break (thread, signal);
+                    return Ok(());
                 }
             }
-        };
-        self.binder.stop();
-        // What cannot be repeated must not wait for what is written down of it.
-        let ends = self.trace.end.is_ok();
-        if ends {
-            self.check_contents();
-            keep(self.trace);
-            let _ = thread.detach(signal);
-        } else {
-            let _ = thread.detach(signal);
-            keep(self.trace);
         }
     }
 
-    /// Takes in a stop; with which signal to go on, 0 for none; none at the end.
+    /// What happens next; none where a user would wait for too long for what was written.
+    fn next_change(&self) -> io::Result<Option<Waited>> {
+        match wait(-1, 0)? {
+            Waited::Nothing if self.held.as_ref().is_some_and(HeldOutput::is_long) => Ok(None),
+            change => Ok(Some(change)),
+        }
+    }
+
+    /// A process has ended; whether it was the command.
+    fn ended(&mut self, end: &ThreadEnd) -> bool {
+        let Some(mut process) = self.processes.remove(&end.tid) else { return false };
+        if process.child.is_some() {
+            self.child_ended(&mut process);
+            return false;
+        }
+        self.trace.end = match (self.processes.is_empty(), self.temporary.is_left()) {
+            (false, _) => Err(unrepeatable("what it has started runs on")),
+            (_, true) => Err(unrepeatable("it leaves a file that it has made")),
+            _ => Ok(Ended::from_wait(end.status)),
+        };
+        true
+    }
+
+    /// Ends what still runs, and waits for that; takes away what it has made for itself.
+    fn end_all(&mut self) {
+        for pid in self.processes.keys().chain(&self.early) {
+            let _ = signals::send(*pid, libc::SIGKILL);
+        }
+        for pid in self.processes.keys().chain(&self.early) {
+            loop {
+                match wait(*pid, 0) {
+                    Ok(Waited::Change(StopChange::Stopped(thread, _))) => thread.killed(),
+                    Ok(Waited::Nothing) => {}
+                    _ => break,
+                }
+            }
+        }
+        self.temporary.remove_all();
+    }
+
+    /// Takes in a stop; with which signal to go on, 0 for none.
     fn stopped(
         &mut self,
         thread: &StoppedThread,
         stop: PtraceStop,
         process: &mut FollowedProcess,
-    ) -> Result<Option<i32>, (LeftBecause, i32)> {
+    ) -> Result<i32, LeftBecause> {
+        let is_begun = self.interpreter.is_some();
         match stop {
+            PtraceStop::Exec if process.is_ignored() => {}
             PtraceStop::Exec => {
-                if self.reader.source == CallSource::Kernel {
-                    self.reader.source = thread.call_source();
+                if self.source == CallSource::Kernel {
+                    self.source = thread.call_source();
                 }
-                self.executed(process).map_err(|why| (why, 0))?;
-                // The exec's own exit comes next.
-                process.pending = Some(PendingQuestion::Nothing);
-                Ok(Some(0))
+                self.executed(process)?;
             }
+            // Becalm's own, before the command is executed.
+            PtraceStop::FilteredCall if !is_begun || process.is_ignored() => {}
+            PtraceStop::FilteredCall => process.pending = self.entered(thread, process)?,
             PtraceStop::Call => {
-                let result = match process.pending.take() {
-                    None => self
-                        .entered(thread, process)
-                        .map(|question| process.pending = Some(question)),
-                    Some(question) => self.left(thread, process, question),
-                };
-                result.map(|()| Some(0)).map_err(|why| (why, 0))
+                if let Some(question) = process.pending.take() {
+                    self.left(thread, process, question)?;
+                }
             }
             PtraceStop::Birth => {
                 let child = thread.event_message().unwrap_or(0) as i32;
-                self.born(child).map_err(|why| (why, 0))?;
-                Ok(Some(0))
-            }
-            PtraceStop::Exit if process.child.is_some() => {
-                self.child_ended(process);
-                Ok(Some(0))
-            }
-            PtraceStop::Exit if self.is_parent() => {
-                Err((unrepeatable("what it has started runs on"), 0))
-            }
-            PtraceStop::Exit if self.temporary.is_left() => {
-                Err((unrepeatable("it leaves a file that it has made"), 0))
-            }
-            PtraceStop::Exit => {
-                let status = thread.event_message().unwrap_or(0) as i32;
-                self.trace.end = Ok(Ended::from_wait(status));
-                Ok(None)
+                self.born(child, process)?;
             }
             PtraceStop::Signal(signal) => {
-                let deliver = signals::deliver(thread, &mut None, signal, recording::Nanos(0));
-                let signal = if deliver.unwrap_or(true) { signal } else { 0 };
                 let has_started = self.child != NotedChild::None || !self.pipes.is_empty();
-                if signal == libc::SIGCHLD && has_started {
-                    return Ok(Some(signal));
+                let is_of_child = signal == libc::SIGCHLD && has_started;
+                if !is_of_child && !process.is_ignored() {
+                    return Err(disturbed("a signal came"));
                 }
-                Err((disturbed("a signal came"), signal))
+                let now = recording::Nanos(0);
+                let deliver = crate::signals::deliver(thread, &mut None, signal, now);
+                return Ok(if deliver.unwrap_or(true) { signal } else { 0 });
             }
-            PtraceStop::Begin | PtraceStop::Other => Ok(Some(0)),
-            _ => Err((disturbed("it was stopped"), 0)),
+            PtraceStop::Begin | PtraceStop::Exit | PtraceStop::Other => {}
+            PtraceStop::Group(_) => return Err(disturbed("it was stopped")),
         }
+        Ok(0)
     }
 
+    /// What a call asks for that is about to be made; none where that is known already.
     fn entered(
         &mut self,
         thread: &StoppedThread,
         process: &FollowedProcess,
-    ) -> Result<PendingQuestion, LeftBecause> {
-        let entry = match self.reader.call(thread, true) {
-            Ok(StoppedCall::Entry(entry)) => entry,
-            _ => return Err(disturbed("a call could not be read")),
-        };
+    ) -> Result<Option<PendingQuestion>, LeftBecause> {
+        let entry = self.entry(thread)?;
+        if process.role() == ProcessRole::Pager {
+            return Self::pager_entered(thread, &entry).map(|()| None);
+        }
         let mut uses_directory = false;
         let question = EnteredCall {
             tid: process.pid,
@@ -259,44 +288,86 @@ impl<'a> FollowedCommand<'a> {
         if matches!(question, PendingQuestion::GoTo(_)) && self.home.is_none() {
             self.home = crate::files::proc_link(self.pid, "cwd");
         }
-        if let PendingQuestion::Note(note) = &question {
-            if let Some(why) = (self.program.refuses)(note) {
-                return Err(LeftBecause::Unrepeatable(why));
-            }
-            match note.as_slice() {
-                b"getcwd" => self.directory_is_free = true,
-                b"user" => self.asks_for_user = true,
-                b"begun" | b"user/known" => self.asks_for_user = false,
-                b"changed" => self.environment_changed = true,
-                b"temporary" => self.temporary.expect(),
-                note if note.starts_with(CHILD) => self.child = NotedChild::Announced,
-                note if note.starts_with(BECOMES) => {
-                    self.announced = unescaped_note(&note[BECOMES.len()..])
-                        .and_then(|path| CString::new(path).ok());
-                }
-                // A pager may do as the environment says, and is started with becalm's again.
-                note if note.starts_with(PAGER) && (self.pages || self.environment_changed) => {
-                    return Err(unrepeatable("it starts a pager in another environment"));
-                }
-                note if note.starts_with(PAGER) => {
-                    (self.child, self.pages) = (NotedChild::Announced, true);
-                }
-                _ => {}
-            }
-            self.trace.notes.push(note.clone());
-        }
         match &question {
+            PendingQuestion::Note(note) => self.noted(note)?,
             PendingQuestion::Execute(path) => self.may_execute(path)?,
             PendingQuestion::GoTo(_) if process.child.is_some() => {
                 return Err(unrepeatable("what it starts goes elsewhere"));
             }
-            PendingQuestion::Child => self.binder.stop(),
             _ => {}
         }
         if self.known.len() > DEPENDENCIES_MOST {
             return Err(unrepeatable("it depends on too much"));
         }
-        Ok(question)
+        // A relative path is the process's own to follow.
+        match uses_directory {
+            true => {
+                if let PendingQuestion::Open(path) = &question {
+                    may_open(path, StatAttributes::of(path, true).ok())?;
+                }
+                Ok(Some(question))
+            }
+            false => self.answered(thread, question, &entry),
+        }
+    }
+
+    fn entry(&self, thread: &StoppedThread) -> Result<CallEntry, LeftBecause> {
+        let unknown = || disturbed("a call could not be read");
+        match thread.syscall_info(self.source, true).map_err(|_| unknown())? {
+            SyscallInfo::Entry { arch, ip, number, args, .. } => {
+                let (abi, number) = arch::table(arch, number);
+                let shape = crate::arguments::CallShape::NONE;
+                Ok(CallEntry { call: Call::new(abi, number), shape, args, ip })
+            }
+            _ => Err(unknown()),
+        }
+    }
+
+    /// A call's result: 0 or more, or an error's number below.
+    pub(super) fn result(&self, thread: &StoppedThread) -> Result<(i64, bool), LeftBecause> {
+        match thread.syscall_info(self.source, false) {
+            Ok(SyscallInfo::Exit { value, failed }) => Ok((value, failed)),
+            _ => Err(disturbed("a call's result could not be read")),
+        }
+    }
+
+    fn noted(&mut self, note: &[u8]) -> Result<(), LeftBecause> {
+        if let Some(why) = (self.program.refuses)(note) {
+            return Err(LeftBecause::Unrepeatable(why));
+        }
+        match note {
+            b"getcwd" => self.directory_is_free = true,
+            b"user" => self.asks_for_user = true,
+            b"begun" | b"user/known" => self.asks_for_user = false,
+            b"changed" => self.environment_changed = true,
+            b"temporary" => self.temporary.expect(),
+            note if note.starts_with(CHILD) => self.child = NotedChild::Announced,
+            note if note.starts_with(BECOMES) => {
+                self.announced =
+                    unescaped_note(&note[BECOMES.len()..]).and_then(|path| CString::new(path).ok());
+            }
+            // A pager may do as the environment says, and is started with becalm's.
+            note if note.starts_with(PAGER) && (self.pages || self.environment_changed) => {
+                return Err(unrepeatable("it starts a pager in another environment"));
+            }
+            note if note.starts_with(PAGER) => {
+                (self.child, self.pages) = (NotedChild::Pager, true);
+            }
+            _ => {}
+        }
+        self.trace.notes.push(note.to_vec());
+        Ok(())
+    }
+}
+
+impl FollowedProcess {
+    /// To the exit of a call of which the answer counts.
+    fn resume(&self) -> Resume {
+        if self.pending.is_some() { Resume::ToCall } else { Resume::ToEvent }
+    }
+
+    fn is_ignored(&self) -> bool {
+        matches!(&self.child, Some(ChildProcess { role: ChildRole::Ignored, .. }))
     }
 }
 

@@ -1,20 +1,24 @@
 //! What one process depended on up to its end, or up to the first call that cannot be repeated.
 //!
-//! The command stays the process that it would be without becalm: this process forks a tracer
-//! beside itself, which follows it call by call, and then becomes the command. So nobody passes
-//! signals, stops or exit statuses on. There is no seccomp filter, which could not be taken away
-//! again: before a call that cannot be repeated, the tracer lets go, and the command runs on with
-//! all its rights.
+//! The command runs in a child of this process, under a seccomp filter that stops it only at calls
+//! that ask for something (`calls`). A filter cannot be taken away again. So nothing comes of the
+//! child but what is kept of it: what it writes is not written, and before a call that cannot be
+//! repeated it is killed. This process gives its answer, or becomes the command itself, with all
+//! its rights.
 
+mod answered;
 mod asked;
 mod attributes;
 mod by_descriptor;
 mod by_path;
+mod calls;
 mod children;
 mod contents;
+mod cpu;
 mod filled;
 mod fold;
 mod follow;
+mod held;
 mod notes;
 mod policy;
 mod process;
@@ -26,10 +30,13 @@ mod temporary;
 pub use asked::{AnswerDependency, descriptor_kind};
 pub use attributes::StatAttributes;
 pub use fold::folded;
+pub use held::GOES_ON;
 pub use notes::unescaped_note;
 pub use process::StartedProgram;
 pub use settled::has_times_of_an_image;
-pub use start::{FollowRefused, FollowedProgram, executes_as_itself, follow_this_process};
+pub use start::{
+    FileInPlace, FollowRefused, FollowedProgram, InPlaceOf, executes_as_itself, follow,
+};
 
 use launch::Ended;
 
@@ -46,7 +53,7 @@ pub enum WrittenTo {
     PagerEnded,
 }
 
-/// Why a command was let go of.
+/// Why a command was not followed to its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LeftBecause {
     /// It was about to do what cannot be repeated. It would again, as long as what it depended on
@@ -67,6 +74,8 @@ pub struct DependencyTrace {
     pub programs: Vec<StartedProgram>,
     /// What it wrote, in order.
     pub output: Vec<(WrittenTo, Vec<u8>)>,
-    /// How it ended, or why it was let go of before.
+    /// Why the next time it may be otherwise, though it has ended.
+    pub disturbed: Option<String>,
+    /// How it ended, or why it was killed before.
     pub end: Result<Ended, LeftBecause>,
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::process::{DescriptorEnd, InnerPipes, ProcessRole};
 use super::temporary::TemporaryFiles;
-use super::{LeftBecause, WrittenTo};
+use super::{LeftBecause, StatAttributes, WrittenTo, calls};
 use crate::decode::CallEntry;
 use crate::{arch, memory};
 
@@ -18,6 +18,8 @@ pub(super) enum PendingQuestion {
     Note(Vec<u8>),
     /// To open a file for reading.
     Open(CString),
+    /// To open a file for reading, by the path of another one, which is where its own was.
+    OpenInPlace { path: CString, told: StatAttributes, at: u64, own: Vec<u8> },
     /// The attributes of a path, filled in at an address, as statx(2) has them or stat(2).
     Attributes { path: CString, follow: bool, at: u64, is_statx: bool },
     /// Permissions.
@@ -54,13 +56,15 @@ pub(super) enum PendingQuestion {
 
 use PendingQuestion as Question;
 
-/// A child that is not followed.
+/// A child of which a note has said what it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NotedChild {
     /// None.
     None,
     /// A note has said what the next one depends on.
     Announced,
+    /// A note has said that the next one is a pager.
+    Pager,
     /// It was started.
     Started,
 }
@@ -104,16 +108,16 @@ impl EnteredCall<'_> {
         }
         let is_tool = self.role == ProcessRole::Tool;
         match name {
-            "brk" | "munmap" | "mprotect" | "mremap" | "madvise" | "futex" | "rt_sigaction"
-            | "rt_sigprocmask" | "rt_sigreturn" | "sigaltstack" | "set_tid_address"
-            | "set_robust_list" | "rseq" | "arch_prctl" | "getuid" | "geteuid" | "getgid"
-            | "getegid" | "getgroups" | "getresuid" | "getresgid" | "uname" | "umask"
-            | "clock_gettime" | "gettimeofday" | "time" | "clock_getres" | "sched_yield"
-            | "sysinfo" | "getrlimit" | "fadvise64" | "restart_syscall" | "exit" | "exit_group" => {
-                Ok(Question::Nothing)
-            }
+            name if calls::is_harmless(name) => Ok(Question::Nothing),
             "prlimit64" if first == 0 && third == 0 => Ok(Question::Nothing),
-            "close" | "dup" | "dup2" | "dup3" if self.command.is_some() => Ok(Question::Nothing),
+            "close" if self.command.is_some() => Ok(Question::Nothing),
+            // By another number it would be read unseen.
+            "dup" | "dup2" | "dup3" if self.command.is_some() => {
+                match name != "dup" && second <= 2 || self.end(fd)? != DescriptorEnd::Standard(0) {
+                    true => Ok(Question::Nothing),
+                    false => Err(unrepeatable("it keeps its standard input")),
+                }
+            }
             "close" if fd > 2 => Ok(Question::Nothing),
             "read" | "pread64" | "readv" | "preadv" | "getdents" | "getdents64" => {
                 match self.end(fd)? {

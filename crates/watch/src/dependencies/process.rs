@@ -28,12 +28,25 @@ pub(super) struct FollowedProcess {
 /// What is known of a child alone.
 #[derive(Debug, Default)]
 pub(super) struct ChildProcess {
+    pub role: ChildRole,
     /// None as long as it is what started it.
     pub program: Option<StartedProgram>,
     /// Of a shell that is to become a program by plain words: that program's path.
     pub becomes: Option<CString>,
     /// Whether it is the command's own interpreter, which a prelude speaks for.
     pub is_tool: bool,
+}
+
+/// What a child is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum ChildRole {
+    /// To do a part of what the command does.
+    #[default]
+    Followed,
+    /// To say what a note has said already that it depends on.
+    Ignored,
+    /// To show what is written to it, which is kept.
+    Pager,
 }
 
 /// What a process is, and so what it may do.
@@ -45,6 +58,8 @@ pub(super) enum ProcessRole {
     Shell,
     /// A program that is known, or is not one yet.
     Program,
+    /// What is to become a pager.
+    Pager,
 }
 
 impl FollowedProcess {
@@ -52,6 +67,7 @@ impl FollowedProcess {
     pub fn role(&self) -> ProcessRole {
         match &self.child {
             None => ProcessRole::Tool,
+            Some(ChildProcess { role: ChildRole::Pager, .. }) => ProcessRole::Pager,
             Some(child) if child.is_tool => ProcessRole::Tool,
             Some(ChildProcess { program: Some(_), becomes: Some(_), .. }) => ProcessRole::Shell,
             Some(_) => ProcessRole::Program,

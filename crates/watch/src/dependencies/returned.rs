@@ -2,6 +2,7 @@
 
 use std::ffi::CString;
 
+use super::answered::tell;
 use super::asked::TERMINAL_MOST;
 use super::filled;
 use super::follow::{FollowedCommand, disturbed};
@@ -9,7 +10,6 @@ use super::policy::{NotedChild, PendingQuestion, unrepeatable};
 use super::process::{FollowedProcess, descriptor, is_null};
 use super::{AnswerDependency, LeftBecause, StatAttributes, WrittenTo};
 use crate::ptrace::StoppedThread;
-use crate::reader::StoppedCall;
 
 /// What a command may write and be kept.
 const OUTPUT_MOST: usize = 4 << 20;
@@ -25,10 +25,7 @@ impl FollowedCommand<'_> {
         if matches!(question, Question::Nothing | Question::Note(_)) {
             return Ok(());
         }
-        let (value, failed) = match self.reader.call(thread, false) {
-            Ok(StoppedCall::Exit { value, failed }) => (value, failed),
-            _ => return Err(disturbed("a call's result could not be read")),
-        };
+        let (value, failed) = self.result(thread)?;
         let error = if failed { -value as i32 } else { 0 };
         // The kernel's own 'restart me': the call is made again.
         if error >= 512 {
@@ -47,6 +44,14 @@ impl FollowedCommand<'_> {
                 }
                 let opened = format!("/proc/{pid}/fd/{value}");
                 self.content(path, &CString::new(opened).unwrap_or_default())?;
+            }
+            Question::OpenInPlace { path, told, at, own } => {
+                tell(thread, at, &own)?;
+                if failed {
+                    return Err(disturbed("what it reads first could not be opened"));
+                }
+                self.check_settled(&path, &path, &told)?;
+                self.add(AnswerDependency::Content { path, told });
             }
             Question::Attributes { path, follow, at, is_statx } => {
                 let told = match failed {
@@ -91,9 +96,7 @@ impl FollowedCommand<'_> {
                     self.trace.output.push((WrittenTo::PagerEnded, Vec::new()));
                 }
             }
-            Question::Child if self.child == NotedChild::Announced => {
-                self.child = NotedChild::Started;
-            }
+            Question::Child if self.child != NotedChild::None => self.child = NotedChild::Started,
             Question::Child => {}
             Question::Execute(_) => return Err(disturbed("a child became a program")),
             Question::Pipe(_) if failed => return Err(disturbed("it could not make a pipe")),
@@ -146,35 +149,32 @@ impl FollowedCommand<'_> {
                 let told = Err(libc::ENOENT);
                 self.add(AnswerDependency::Attributes { path, follow: true, told });
             }
-            Question::Write { .. } if failed => {
-                return Err(disturbed("what it wrote could not be written"));
-            }
-            Question::Write { to, parts } => self.wrote(pid, to, &parts, value as u64)?,
+            // They are never made.
+            Question::Write { .. } => {}
         }
         Ok(())
     }
 
-    fn wrote(
+    /// Takes in what is written; how much that is.
+    pub(super) fn wrote(
         &mut self,
         pid: i32,
         to: WrittenTo,
         parts: &[(u64, u64)],
-        written: u64,
-    ) -> Result<(), LeftBecause> {
-        self.written = self.written.saturating_add(written as usize);
-        if self.written > OUTPUT_MOST {
-            return Err(unrepeatable("it writes too much"));
-        }
-        let mut left = written;
+    ) -> Result<i64, LeftBecause> {
+        let mut written = 0;
         for (at, length) in parts {
-            let length = left.min(*length);
-            let bytes = filled::bytes(pid, *at, length as usize)?;
+            written += *length as usize;
+            self.written = self.written.saturating_add(*length as usize);
+            if self.written > OUTPUT_MOST {
+                return Err(unrepeatable("it writes too much"));
+            }
+            let bytes = filled::bytes(pid, *at, *length as usize)?;
             match self.trace.output.last_mut() {
                 Some((last, text)) if *last == to => text.extend(bytes),
                 _ => self.trace.output.push((to, bytes)),
             }
-            left -= length;
         }
-        Ok(())
+        Ok(written as i64)
     }
 }

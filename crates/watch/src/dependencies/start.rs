@@ -1,37 +1,48 @@
-//! A tracer beside this process, which becomes the command.
+//! A command in a child of this process, which follows it.
 
-use std::io::{self, Read, Write};
-use std::os::fd::AsFd;
+use std::ffi::{CStr, CString};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use launch::signals;
-use rustix::process::setsid;
+use launch::{CannotStart, Command, signals};
 
-use super::DependencyTrace;
+use super::cpu::SharedCpu;
 use super::follow::FollowedCommand;
-use crate::ptrace;
+use super::{DependencyTrace, StatAttributes, calls};
+use crate::{filter, ptrace};
 
-/// Why this process is not followed. It can become the command all the same.
+/// Why a command is not followed. This process can become the command all the same.
 #[derive(Debug, thiserror::Error)]
 pub enum FollowRefused {
-    /// No pipe, no process.
-    #[error("cannot start a tracer: {0}")]
+    /// It cannot be started.
+    #[error(transparent)]
+    CannotStart(#[from] CannotStart),
+    /// Waiting for it fails.
+    #[error("cannot follow a process: {0}")]
     System(#[from] io::Error),
-    /// It is traced already, or the system forbids it.
+    /// The system forbids it.
     #[error("ptrace is refused")]
     Forbidden,
+    /// It was not executed, or was killed.
+    #[error("it did not start")]
+    NotStarted,
 }
 
-/// Calls, execs, births and the end stop. Nothing ends with the tracer.
-const OPTIONS: i32 = libc::PTRACE_O_TRACESYSGOOD
-    | libc::PTRACE_O_TRACEEXEC
-    | libc::PTRACE_O_TRACEEXIT
-    | libc::PTRACE_O_TRACEFORK
-    | libc::PTRACE_O_TRACEVFORK
-    | libc::PTRACE_O_TRACECLONE;
+/// Calls that a filter chooses, execs and births stop. The command ends with this process.
+const OPTIONS: i32 = ptrace::OPTIONS | libc::PTRACE_O_TRACESECCOMP | libc::PTRACE_O_EXITKILL;
 
-const GOES: u8 = b'+';
+/// A file that is read in the place of another one.
+#[derive(Clone, Debug)]
+pub struct FileInPlace {
+    /// Its path.
+    pub path: CString,
+    /// What was said of the other one when its content was taken over.
+    pub told: StatAttributes,
+}
+
+/// Which file is read in the place of the one with a path, if another one is.
+pub type InPlaceOf<'a> = dyn Fn(&CStr) -> Option<FileInPlace> + 'a;
 
 /// What is known of a command before it is followed.
 #[derive(Clone, Copy)]
@@ -40,72 +51,52 @@ pub struct FollowedProgram<'a> {
     pub program: &'a Path,
     /// Paths that are the command's own and no dependencies.
     pub preludes: &'a [PathBuf],
+    /// Asked of each file that it is about to open, until one is read in its place.
+    pub in_place_of: Option<&'a InPlaceOf<'a>>,
     /// Says of a program's file whether its calls tell all that its answer depends on.
     pub follows: fn(&[u8]) -> bool,
     /// Says of a note why what follows cannot be repeated, if so.
     pub refuses: fn(&[u8]) -> Option<String>,
 }
 
-/// Has a process of its own follow this one from its next exec on. It gives what it has seen to
-/// `keep`, within itself, before the command ends, or after it has let go of it, and ends.
+/// Runs a command and says what it depended on. What it writes is kept, and not written. Before it
+/// does what cannot be repeated it is killed: it has done nothing then that anybody could notice.
 ///
-/// This process must have one thread. Whatever becomes of the tracer, the command runs on.
+/// This process must have one thread, and should have no other children.
 ///
 /// # Errors
-/// [`FollowRefused`]: nobody follows then.
-pub fn follow_this_process(
+/// [`FollowRefused`]: nothing was done then.
+pub fn follow(
+    command: &Command,
     program: FollowedProgram<'_>,
-    keep: impl FnOnce(DependencyTrace),
-) -> Result<(), FollowRefused> {
-    let front = std::process::id() as i32;
-    let (mut said, say) = io::pipe()?;
-    let (heard, mut hear) = io::pipe()?;
-    let (between, (say, heard)) = launch::fork_with((say, heard), |(say, heard)| {
-        // The command must not have a child that it does not know of.
-        let tracer = launch::forked(|| {
-            trace(front, say, heard, |pid| {
-                FollowedCommand::new(pid, OPTIONS, program).run(keep);
-            });
-            0
-        });
-        i32::from(tracer.is_err())
-    })?;
-    drop((say, heard));
-    launch::wait_for(between, 0)?;
-    let mut tracer = [0; 4];
-    said.read_exact(&mut tracer)?;
-    // Where Yama lets only ancestors trace (PR_SET_PTRACER(2const)); elsewhere it is unknown.
-    // SAFETY: passes numbers.
-    unsafe { libc::prctl(libc::PR_SET_PTRACER, i32::from_ne_bytes(tracer) as libc::c_ulong) };
-    hear.write_all(&[GOES])?;
-    let mut answer = [0];
-    said.read_exact(&mut answer)?;
-    if answer == [GOES] { Ok(()) } else { Err(FollowRefused::Forbidden) }
+) -> Result<DependencyTrace, FollowRefused> {
+    let cpu = SharedCpu::begin();
+    let (followed, cpu) = follow_in(command, program, cpu);
+    cpu.end();
+    followed
+}
+
+fn follow_in(
+    command: &Command,
+    program: FollowedProgram<'_>,
+    cpu: SharedCpu,
+) -> (Result<DependencyTrace, FollowRefused>, SharedCpu) {
+    let filter = calls::filter();
+    let mask = signals::block(&signals::set([]));
+    let mut gated = match launch::spawn(command, &mask, &|| filter::install(&filter)) {
+        Ok(gated) => gated,
+        Err(why) => return (Err(why.into()), cpu),
+    };
+    if ptrace::seize(gated.pid, OPTIONS).is_err() || gated.open().is_err() {
+        let _ = signals::send(gated.pid, libc::SIGKILL);
+        let _ = launch::wait_for(gated.pid, 0);
+        return (Err(FollowRefused::Forbidden), cpu);
+    }
+    FollowedCommand::new(gated.pid, program, cpu).run()
 }
 
 /// Whether a program has no other rights than who executes it, which a traced process would not
 /// get.
 pub fn executes_as_itself(program: &Path) -> bool {
     !crate::signals::has_file_privilege(program.as_os_str().as_bytes())
-}
-
-/// The tracer's process.
-fn trace(front: i32, say: io::PipeWriter, heard: io::PipeReader, follow: impl FnOnce(i32)) {
-    // Neither the terminal's signals nor a shell's are for it.
-    signals::block(&signals::all());
-    let _ = setsid();
-    // Whoever reads what the command writes waits for its end only.
-    let kept = launch::keep_only(&[say.as_fd(), heard.as_fd()]);
-    let seized = || -> io::Result<bool> {
-        kept?;
-        let (mut say, mut heard) = (say, heard);
-        say.write_all(&std::process::id().to_ne_bytes())?;
-        heard.read_exact(&mut [0])?;
-        let seized = ptrace::seize(front, OPTIONS).is_ok();
-        say.write_all(&[if seized { GOES } else { b'-' }])?;
-        Ok(seized)
-    };
-    if seized().is_ok_and(|seized| seized) {
-        follow(front);
-    }
 }

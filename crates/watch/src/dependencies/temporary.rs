@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
 
+use super::StatAttributes;
 use super::process::descriptor;
 
 /// Those of a command that are there, with device and number.
@@ -48,6 +49,16 @@ impl TemporaryFiles {
     /// It was removed.
     pub fn remove(&mut self, path: &CStr) {
         self.made.remove(path);
+    }
+
+    /// Removes those that are there, of a command that cannot do so any more.
+    pub fn remove_all(&mut self) {
+        for (path, (device, inode)) in self.made.drain() {
+            let file = StatAttributes::of(&path, false);
+            if file.is_ok_and(|file| (file.device, file.inode) == (device, inode)) {
+                let _ = rustix::fs::unlink(&path);
+            }
+        }
     }
 
     /// Whether one is still there.

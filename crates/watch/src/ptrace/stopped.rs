@@ -74,6 +74,13 @@ impl StoppedThread {
         registers.write(self.tid)
     }
 
+    /// Has the call that it is about to enter return this, without being made.
+    pub fn answer(&self, value: i64) -> Result<(), TraceError> {
+        let mut registers = self.registers()?;
+        registers.answer_call(value);
+        self.set_registers(&registers)
+    }
+
     /// What the event is about: the new thread, the one that executed, the filter's 16 bits.
     pub fn event_message(&self) -> Result<u64, TraceError> {
         event_message(self.tid)

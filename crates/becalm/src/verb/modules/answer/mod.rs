@@ -153,9 +153,18 @@ fn avail_from_index(words: &[OsString]) -> Option<Result<u8, Failure>> {
     }
 }
 
+fn not_asked(store: &AnswerStore) -> String {
+    match store.refusal() {
+        Some((directory, error)) => {
+            format!("never remembered: cannot write to {}: {error}", directory.display())
+        }
+        None => "not asked yet".to_owned(),
+    }
+}
+
 fn why(question: &ModuleQuestion, store: &AnswerStore) -> Result<u8, Failure> {
     let (status, text) = match state(question, store) {
-        AnswerState::NotAsked => (NO, "not asked yet".to_owned()),
+        AnswerState::NotAsked => (NO, not_asked(store)),
         AnswerState::Changed(_, what) => {
             (NO, format!("to be asked anew: this has changed: {}", view::dependency(&what)))
         }
