@@ -59,6 +59,7 @@ fn compile(directories: &[&Path], library: &Path) -> Result<(), String> {
     }
     let made = Command::new(&compiler)
         .args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-fPIC", "-fvisibility=hidden"])
+        .args(["-D_GNU_SOURCE=", "-include", "loadable/older_libc.h"])
         .args(["-shared", "-s", "-Wl,-z,now", "-o"])
         .arg(library)
         .args(files)
