@@ -62,11 +62,12 @@ impl Place {
         steps_of(&self.found(words), name)
     }
 
-    /// What check finds where whatever is repeated is waited for each time.
+    /// What check finds where whatever is repeated is waited for each time; to the end, as on a busy
+    /// machine a start is let go of earlier.
     #[track_caller]
     pub fn found(&self, words: &[&str]) -> Value {
         let profile = uncached(&self.scene);
-        let check = ["check", "--json", "--profile", &profile, "--"];
+        let check = ["check", "--json", "--until", "exit", "--profile", &profile, "--"];
         let ran = run(&mut self.command(BECALM, &[&check, words].concat()));
         serde_json::from_slice(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {}", ran.err()))
     }
