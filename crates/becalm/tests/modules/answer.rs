@@ -198,9 +198,15 @@ fn what_is_otherwise_each_time_is_not_remembered_and_it_is_said_why() {
         ("trace info variable env", "it looks at Tcl's traces"),
         ("after 1", "it"),
         ("catch {socket localhost 1}", "it"),
-        ("file atime /etc/passwd", "it reads the clock"),
-        ("interp create x; x eval {clock seconds}", "it reads the clock"),
-        ("interp cr x; x eval {clock seconds}", "it reads the clock"),
+        ("::tcl::unsupported::timerate {set a 1} 1", "it reads the clock"),
+        ("file atime /etc/passwd", "it asks when a file was last read"),
+        ("file stat /etc/passwd about; set about(atime)", "it asks when a file was last read"),
+        ("namespace children ::tcl", "it looks at Tcl's traces"),
+        ("interp create x; x eval {clock seconds}", "it makes an interpreter"),
+        ("interp cr x; x eval {set ::env(HOME)}", "it makes an interpreter"),
+        ("interp create -safe x; x eval {set a 5}", "it makes an interpreter"),
+        ("interp create x; x eval {info exists env(HOME)}", "it makes an interpreter"),
+        ("interp create x; interp limit x time -seconds [expr {1 << 40}]", "it makes"),
     ];
     for modules in &all() {
         let scene = tree();
@@ -229,7 +235,12 @@ fn variables_count_where_they_were_read_and_only_there() {
     for modules in &all() {
         let scene = tree();
         scene.file("reads/1", "#%Module\nif {[info exists env(SITE)]} { setenv AT $env(SITE) }\n");
+        scene.file("unsets/1", "#%Module\nsetenv AT [catch {unset ::env(SITE)}]\n");
         settle();
+        for asking in [Asking::new(&scene, modules), Asking::new(&scene, modules).with("SITE", "1")] {
+            asking.agree(&["load", "unsets/1"]);
+            asking.agree(&["load", "unsets/1"]);
+        }
         let words = ["load", "reads/1"];
         let plain = Asking::new(&scene, modules);
         plain.agree(&words);

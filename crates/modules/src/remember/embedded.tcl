@@ -4,7 +4,7 @@ set ::argv0 [lindex $::argv 1]
 set ::argv [lreplace $::argv 1 1]
 incr ::argc -1
 namespace eval ::tcl::becalm $::tcl::becalm::births
-::tcl::becalm::follow_links
+::tcl::becalm::follow_others
 set ::tcl::becalm::tool [file normalize $::argv0]
 file exists /.becalm:user:known
 namespace eval ::tcl::becalm {

@@ -12,6 +12,7 @@ local open, popen, getenv, time, setlocale = io.open, io.popen, os.getenv, os.ti
 local pcall, error, type, rawset, pairs = pcall, error, type, rawset, pairs
 local ipairs, tostring, table = ipairs, tostring, table
 local pack, unpack = table.pack, table.unpack
+local getmetatable, setmetatable, next = getmetatable, setmetatable, next
 local getinfo, getlocal, getupvalue = debug.getinfo, debug.getlocal, debug.getupvalue
 
 -- `-e` and what it evaluates are no arguments.
@@ -48,6 +49,8 @@ local function forward(name, original, ...)
    local result = pack(pcall(original, ...))
    if result[1] then return unpack(result, 2, result.n) end
    local message = result[2]
+   -- What it says names the function by where Lua has it, which is here no more.
+   unrepeatable("error")
    if type(message) == "string" then message = message:gsub("to '%?'", "to '" .. name .. "'") end
    error(message, 3)
 end
@@ -466,12 +469,49 @@ local function run_tcl(original)
    end
 end
 
+-- When a file was last read is among what is told of it, and decides only where it is looked at.
+local function tells_of_file(name)
+   return function(original)
+      return function(...)
+         local _, what = ...
+         if what == "access" or what == "atime" or type(what) == "table" then unrepeatable("access") end
+         local result = pack(forward(name, original, ...))
+         local about, hidden = result[1], {}
+         if type(about) == "table" then
+            local of_it = {}
+            for key, value in pairs(getmetatable(about) or {}) do of_it[key] = value end
+            for _, field in ipairs { "access", "atime", "st_atime" } do
+               hidden[field], about[field] = about[field], nil
+            end
+            local function show()
+               unrepeatable("access")
+               for field, value in pairs(hidden) do rawset(about, field, value) end
+            end
+            of_it.__index = function(_, field)
+               if hidden[field] == nil then return nil end
+               show()
+               return hidden[field]
+            end
+            of_it.__pairs = function()
+               show()
+               return next, about, nil
+            end
+            setmetatable(about, of_it)
+         end
+         return unpack(result, 1, result.n)
+      end
+   end
+end
+
 local REPLACED = {
    ["posix.stdlib"] = { getenv = posix_getenv, setenv = posix_setenv },
    ["posix.time"] = { time = timed("time"), clock_gettime = timed("clock_gettime") },
    ["posix.sys.time"] = { gettimeofday = timed("gettimeofday") },
    ["posix.sys.times"] = { times = timed("times") },
+   ["posix.sys.stat"] = { stat = tells_of_file("stat"), lstat = tells_of_file("lstat") },
    ["posix"] = { mktime = posix_mktime },
+   ["lfs"] = { attributes = tells_of_file("attributes"),
+      symlinkattributes = tells_of_file("symlinkattributes") },
    ["tcl2lua"] = { runTCLprog = run_tcl },
 }
 

@@ -10,6 +10,12 @@ namespace eval ::tcl::becalm {
         trace add execution ::interp enter ::tcl::becalm::creates
         trace add execution ::interp leave ::tcl::becalm::created
     }
+    # One that was made for a modulefile is to make none: what code does that another has it evaluate, out
+    # of its own sight, under limits or without commands, is not followed.
+    variable barren {
+        trace add execution ::interp enter ::tcl::becalm::is_to_create_none
+        ::tcl::becalm::follow_others
+    }
     # What is evaluated in each interpreter, of which each has an environment to be read.
     variable hooks {
         variable said
@@ -45,6 +51,10 @@ namespace eval ::tcl::becalm {
         # file, which a site may have replaced by others.
         proc is_kept {} {
             variable tool
+            # Evaluated by another interpreter, it has no callers.
+            if {[info frame] < 4} {
+                return 0
+            }
             set frame [info frame -3]
             return [expr {[dict exists $frame file] && [dict exists $frame proc]
                 && [dict get $frame file] eq $tool
@@ -55,7 +65,10 @@ namespace eval ::tcl::becalm {
             variable said
             if {$operation eq {array}} {
                 if {![info exists said(env)] && ![is_kept]} {
-                    set command [dict get [info frame -2] cmd]
+                    set command {}
+                    if {[info frame] > 2 && [dict exists [info frame -2] cmd]} {
+                        set command [dict get [info frame -2] cmd]
+                    }
                     # One element, which need not be there.
                     if {[regexp {^array (?:get|names) (?:::)?env (\w+)\s*$} $command all one]} {
                         note env:[plain $one]
@@ -119,14 +132,27 @@ namespace eval ::tcl::becalm {
             return
         }
 
-        # Other code than Modules' own may link to a variable of the environment.
-        proc follow_links {} {
+        # Other code than Modules' own may do what Modules never does, and what would cost it time to
+        # have traced.
+        proc follow_others {} {
             variable said
-            if {![info exists said(links)]} {
-                set said(links) {}
-                foreach name {::upvar ::tcl::namespace::upvar} {
-                    trace add execution $name enter ::tcl::becalm::linked
+            if {![info exists said(others)]} {
+                set said(others) {}
+                foreach {name hook} {
+                    ::upvar linked ::tcl::namespace::upvar linked ::unset unsets
+                    ::tcl::namespace::children {unrepeatable traces}
+                    ::tcl::file::stat {unrepeatable access} ::tcl::file::lstat {unrepeatable access}
+                } {
+                    trace add execution $name enter ::tcl::becalm::$hook
                 }
+            }
+            return
+        }
+
+        # Whether an element was there decides what comes of it, and no trace tells of one that was not.
+        proc unsets {command operation} {
+            if {[string match *env(* $command]} {
+                note env
             }
             return
         }
@@ -180,9 +206,20 @@ namespace eval ::tcl::becalm {
             file exists /.becalm:user:known
             if {$code == 0} {
                 variable hooks
-                variable births
-                set both [list variable hooks $hooks births $births]
-                interp eval $result [list namespace eval ::tcl::becalm "$both\n$hooks\n$births\nfollow_links"]
+                variable barren
+                # Where they cannot be, becalm lets go before anybody hears of the error.
+                if {[interp issafe $result] || [catch {
+                    interp eval $result [list namespace eval ::tcl::becalm "$hooks\n$barren"]
+                }]} {
+                    note unrepeatable:interpreter
+                }
+            }
+            return
+        }
+
+        proc is_to_create_none {command operation} {
+            if {[is_create $command]} {
+                note unrepeatable:interpreter
             }
             return
         }
@@ -193,7 +230,7 @@ namespace eval ::tcl::becalm {
             foreach {name what} {
                 ::tcl::clock::seconds clock ::tcl::clock::clicks clock ::time clock
                 ::tcl::clock::milliseconds clock ::tcl::clock::microseconds clock
-                ::timerate clock ::tcl::file::atime clock ::tcl::mathfunc::rand random
+                ::timerate clock ::tcl::unsupported::timerate clock ::tcl::file::atime access ::tcl::mathfunc::rand random
                 ::tcl::info::cmdcount process
             } {
                 if {[namespace which -command $name] ne {}} {

@@ -56,7 +56,7 @@ namespace eval ::tcl::becalm {
         set file [::open $path]
         # A comment may go on in the next line: then this one counts.
         if {[regexp -line {^\s*[^#\s]} [::read $file]]} {
-            follow_links
+            follow_others
         }
         ::close $file
         return
