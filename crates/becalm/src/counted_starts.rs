@@ -40,7 +40,7 @@ pub fn words(counted: &CountedStarts) -> String {
     }
     let known = &counted.known;
     let mut text = format!(
-        "{} of {} were avoided, in {}",
+        "{} of {} avoided, in {}",
         number::count(known.avoided),
         number::counted(known.all() + counted.others, "start", "starts"),
         number::counted(counted.shells, "shell", "shells")

@@ -190,8 +190,9 @@ static bool run_script(struct run *run, const struct input *input)
         enum outcome outcome = run_commands(run);
         if (outcome == NO_ROOM || (outcome != DELETED && !run->script.silent && !print(run)))
             return false;
+        /* Who quits ends the last line, too: GNU sed's output_missing_newline. */
         if (outcome == QUIT)
-            return true;
+            return !run->is_missing || add(run->out, &run->size, sizeof run->out, "\n", 1);
     }
     return true;
 }

@@ -279,6 +279,11 @@ fn sed_does_what_the_program_does() {
         }
     }
     lines.push("sed -E 's/o+/x/' plain; sed -i s/o/x/ plain; sed -s p plain; sed -f plain plain; sed; sed -n".into());
+    lines.push(
+        "printf 'a\\nlast' > open; for script in q 2q '$q' '/s/q' '2{p;q}' '$p;$q' 's/a/b/;2q' '2d;q'; do \
+         sed \"$script\" open; sed -n \"$script\" open; sed \"$script\" < open; done"
+            .into(),
+    );
     lines.push("sed s/o/x/ plain >> plain; sed s/o/x/ - < plain; sed p plain - plain < hard; sed -n '$p' plain hard".into());
     all_same(&lines);
 }

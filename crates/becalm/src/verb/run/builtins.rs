@@ -14,8 +14,9 @@ use crate::exit::Failure;
 #[derive(Clone, clap::Args)]
 #[group(skip)]
 pub struct RunBuiltinsArgs {
-    /// Have bash scripts run mkdir, mv, rm, dirname and the like in bash's own process, where that
-    /// is the same, and start others without a copy of bash; see docs/run-builtins.md
+    /// Have scripts of bash and dash run mkdir, mv, rm, dirname and the like in the shell's own
+    /// process, where that is the same, and bash start others without a copy of itself; see
+    /// docs/run-builtins.md
     #[arg(long, group = "means")]
     pub builtins: bool,
 
