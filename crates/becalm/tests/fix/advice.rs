@@ -122,7 +122,8 @@ fn files_that_are_anothers_are_bound_in_copies_or_by_who_owns_them() {
     };
     pasted(&calmed);
     let calm: Value =
-        serde_json::from_str(&pasted("becalm check --json --until exit -- becalm run app.calm")).unwrap();
+        serde_json::from_str(&pasted("becalm check --json --until exit -- becalm run app.calm"))
+            .unwrap();
     assert_eq!(calm["verdict"], "calm", "{calm:#}");
     let measured = calm["totals"]["metadata_ops"].as_u64().unwrap();
     assert!(measured.abs_diff(ops("after")) * 10 < measured, "{measured}: {steps:#?}");

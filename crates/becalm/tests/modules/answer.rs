@@ -237,7 +237,8 @@ fn variables_count_where_they_were_read_and_only_there() {
         scene.file("reads/1", "#%Module\nif {[info exists env(SITE)]} { setenv AT $env(SITE) }\n");
         scene.file("unsets/1", "#%Module\nsetenv AT [catch {unset ::env(SITE)}]\n");
         settle();
-        for asking in [Asking::new(&scene, modules), Asking::new(&scene, modules).with("SITE", "1")] {
+        for asking in [Asking::new(&scene, modules), Asking::new(&scene, modules).with("SITE", "1")]
+        {
             asking.agree(&["load", "unsets/1"]);
             asking.agree(&["load", "unsets/1"]);
         }

@@ -508,7 +508,6 @@ local REPLACED = {
    ["posix.time"] = { time = timed("time"), clock_gettime = timed("clock_gettime") },
    ["posix.sys.time"] = { gettimeofday = timed("gettimeofday") },
    ["posix.sys.times"] = { times = timed("times") },
-   ["posix.sys.stat"] = { stat = tells_of_file("stat"), lstat = tells_of_file("lstat") },
    ["posix"] = { mktime = posix_mktime },
    ["lfs"] = { attributes = tells_of_file("attributes"),
       symlinkattributes = tells_of_file("symlinkattributes") },
