@@ -6,11 +6,11 @@
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use explain::{SourcePath, Storm};
 use loader::bind::{PackageStore, store_of};
-use recording::{Event, Exec, Kind, Name, Phase, ProcessId};
+use recording::{Event, Exec, Kind, Name, PathId, Phase};
 use term::number::counted;
 
 use crate::cure::{Cure, CureActor, CureChange};
@@ -31,17 +31,18 @@ pub(crate) fn cure(input: &PlanInput) -> Option<Cure> {
     let exec = command.execs.first().filter(|exec| exec.path == exec.image)?;
     let program = path_of(recording.path(exec.image));
     let store = immutable_store(program)?;
-    if is_loaded_otherwise(exec) || (machine.why_no_pack)(program).is_some() {
-        return None;
-    }
     let until = command.execs.get(1).map(|next| next.at);
     let is_loaders = |event: &Event| {
         let is_first = event.process == command.id && until.is_none_or(|until| event.start < until);
         is_first && event.in_loader && event.phase == Phase::Loading && event.path.is_some()
     };
     let events = || recording.events.iter().enumerate().filter(|(_, event)| is_loaders(event));
-    let libraries = libraries(input, command.id, &store);
-    if libraries < MANY {
+    let opened =
+        events().filter(|(_, event)| event.kind() == Kind::Open && !event.outcome.failed());
+    let opened = opened.filter_map(|(_, event)| event.path).collect::<BTreeSet<_>>();
+    let is_of_store = |id: &&PathId| path_of(recording.path(**id)).starts_with(&store.root);
+    let libraries = opened.iter().filter(is_of_store).count() as u64;
+    if libraries < MANY || is_loaded_otherwise(exec) || (machine.why_no_pack)(program).is_some() {
         return None;
     }
     let mut effect = CureEffect::of(events().map(|(number, _)| number));
@@ -89,17 +90,4 @@ fn immutable_store(path: &Path) -> Option<PackageStore> {
 fn is_loaded_otherwise(exec: &Exec) -> bool {
     let obeyed = ["LD_", "MALLOC_", "GLIBC_TUNABLES"];
     exec.env.iter().any(|(name, _)| obeyed.iter().any(|start| name.starts_with(start)))
-}
-
-/// How many libraries of the store its loader has found.
-fn libraries(input: &PlanInput, process: ProcessId, store: &PackageStore) -> u64 {
-    let recording = input.recording;
-    let found = recording.events.iter().filter(|event| {
-        let is_its = event.process == process && event.phase == Phase::Loading && event.in_loader;
-        is_its && event.kind() == Kind::Open && !event.outcome.failed()
-    });
-    let paths = found.filter_map(|event| event.path).collect::<BTreeSet<_>>();
-    let paths = paths.into_iter().map(|id| path_of(recording.path(id)));
-    let libraries = paths.filter(|path| path.starts_with(&store.root));
-    libraries.map(Path::to_owned).collect::<BTreeSet<PathBuf>>().len() as u64
 }

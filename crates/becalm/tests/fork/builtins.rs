@@ -32,6 +32,21 @@ impl Script {
         command.envs(variables.iter().copied());
         run(&mut command)
     }
+
+    /// What bash does of it with the builtins, and strace's lines of processes and programs started.
+    fn traced(&self) -> (Ran, String) {
+        let trace = ["strace", "-f", "-o", "trace", "-e", "trace=execve,clone,clone3,fork,vfork"];
+        let ran = self.run(&[WITH, &trace, &["bash", "script"]].concat(), &[]);
+        (ran, fs::read_to_string(self.path().join("trace")).unwrap())
+    }
+
+    /// These lines, of a script that ends well and in silence.
+    #[track_caller]
+    pub fn starts(&self) -> Vec<String> {
+        let (ran, seen) = self.traced();
+        assert_eq!((ran.code(), ran.err()), (0, String::new()), "{}", ran.out());
+        seen.lines().filter(|line| line.contains('(')).map(str::to_owned).collect()
+    }
 }
 
 pub const WITH: &[&str] = &[BECALM, "run", "--builtins", "--"];
@@ -345,16 +360,11 @@ fn what_succeeds_in_silence_starts_no_process() {
     let script = "mkdir -p a/b c; dirname a/b; basename a/b; touch a/f; chmod 600 a/f; mv a/f c; \
                   ln -s f c/l; readlink c/l; realpath c/l; rm c/l; cat file; rmdir a/b a; rm -f c/f no";
     let scene = Script::new(script);
-    let trace = ["strace", "-f", "-o", "trace", "-e", "trace=execve,clone,clone3,fork,vfork"];
-    let ran = scene.run(&[WITH, &trace, &["bash", "script"]].concat(), &[]);
-    assert_eq!((ran.code(), ran.err()), (0, String::new()), "{}", ran.out());
-    let seen = fs::read_to_string(scene.path().join("trace")).unwrap();
-    let calls: Vec<&str> = seen.lines().filter(|line| line.contains('(')).collect();
-    assert_eq!(calls.len(), 1, "{seen}");
+    let starts = scene.starts();
+    assert_eq!(starts.len(), 1, "{starts:?}");
     // What is the program's to do is started without a copy of bash.
     let scene = Script::new("mkdir file; cp file new; rm nothing");
-    scene.run(&[WITH, &trace, &["bash", "script"]].concat(), &[]);
-    let seen = fs::read_to_string(scene.path().join("trace")).unwrap();
+    let (_, seen) = scene.traced();
     assert_eq!(seen.matches("CLONE_VFORK").count(), 3, "{seen}");
     assert_eq!(seen.matches("execve(").count(), 4, "{seen}");
 }

@@ -196,6 +196,9 @@ fn what_cannot_be_given_again_is_left_to_lmod_each_time() {
         scene.file("odd/tclclock/1", "#%Module\nsetenv THEN [clock seconds]\n");
         scene.file("odd/tclprogram/1", "#%Module\nsetenv SAID [exec echo hello]\n");
         scene.file("odd/posix/1.lua", "require(\"posix\").gettimeofday()\n");
+        let access = "tostring(require(\"lfs\").attributes(\"/etc/passwd\").access)";
+        scene.file("odd/access/1.lua", &format!("setenv(\"READ\", {access})\n"));
+        scene.file("odd/error/1.lua", "local _, e = pcall(os.getenv)\nsetenv(\"E\", e)\n");
         let odd = scene.at("odd").to_str().unwrap().to_owned();
         scene.environment.insert("MODULEPATH".into(), odd);
         std::thread::sleep(Duration::from_secs(3));
@@ -206,6 +209,8 @@ fn what_cannot_be_given_again_is_left_to_lmod_each_time() {
             ("tclclock", "the clock"),
             ("tclprogram", "it starts a program"),
             ("posix", "the clock"),
+            ("access", "when a file was last read"),
+            ("error", "in a way that fails"),
         ] {
             let words = ["bash", "load", module];
             let (status, ..) = scene.asked(&words);

@@ -12,7 +12,7 @@ local open, popen, getenv, time, setlocale = io.open, io.popen, os.getenv, os.ti
 local pcall, error, type, rawset, pairs = pcall, error, type, rawset, pairs
 local ipairs, tostring, table = ipairs, tostring, table
 local pack, unpack = table.pack, table.unpack
-local getmetatable, setmetatable, next = getmetatable, setmetatable, next
+local setmetatable, next = setmetatable, next
 local getinfo, getlocal, getupvalue = debug.getinfo, debug.getlocal, debug.getupvalue
 
 -- `-e` and what it evaluates are no arguments.
@@ -474,29 +474,27 @@ local function tells_of_file(name)
    return function(original)
       return function(...)
          local _, what = ...
-         if what == "access" or what == "atime" or type(what) == "table" then unrepeatable("access") end
+         if what == "access" or type(what) == "table" then unrepeatable("access") end
          local result = pack(forward(name, original, ...))
-         local about, hidden = result[1], {}
+         local about = result[1]
          if type(about) == "table" then
-            local of_it = {}
-            for key, value in pairs(getmetatable(about) or {}) do of_it[key] = value end
-            for _, field in ipairs { "access", "atime", "st_atime" } do
-               hidden[field], about[field] = about[field], nil
-            end
+            local access = about.access
+            about.access = nil
             local function show()
                unrepeatable("access")
-               for field, value in pairs(hidden) do rawset(about, field, value) end
+               about.access = access
             end
-            of_it.__index = function(_, field)
-               if hidden[field] == nil then return nil end
-               show()
-               return hidden[field]
-            end
-            of_it.__pairs = function()
-               show()
-               return next, about, nil
-            end
-            setmetatable(about, of_it)
+            setmetatable(about, {
+               __index = function(_, field)
+                  if field ~= "access" then return nil end
+                  show()
+                  return access
+               end,
+               __pairs = function()
+                  show()
+                  return next, about, nil
+               end,
+            })
          end
          return unpack(result, 1, result.n)
       end
