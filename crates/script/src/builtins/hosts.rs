@@ -12,11 +12,16 @@ use std::process::{Command, Stdio};
 use object::elf::FileHeader64;
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, elf};
+use serde::{Deserialize, Serialize};
 
-use super::{CountFile, count, programs};
+use super::programs::{self, SearchPath};
+use super::{CountFile, count};
 
 /// Where shells are, besides `PATH`: what scripts name in their first line.
 const PLACES: [&str; 2] = ["/bin", "/usr/bin"];
+
+const SHELLS: [&str; 3] = ["bash", "sh", "dash"];
+const ENV: &str = "/usr/bin/env";
 
 /// Programs that start the shells of scripts and makefiles.
 const LAUNCHERS: [&str; 11] =
@@ -26,7 +31,7 @@ const LAUNCHERS: [&str; 11] =
 const HEAD: u64 = 4096;
 
 /// What a library is loaded into.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Host {
     Bash,
     Dash,
@@ -34,7 +39,7 @@ pub(super) enum Host {
 }
 
 impl Host {
-    const ALL: [Host; 3] = [Host::Bash, Host::Dash, Host::Launcher];
+    pub(super) const ALL: [Host; 3] = [Host::Bash, Host::Dash, Host::Launcher];
 
     /// Its library's file (loadable/known.c).
     pub(super) fn library(self) -> &'static str {
@@ -71,25 +76,30 @@ pub(super) fn keep(directory: &Path) -> Result<(), super::BuiltinsError> {
     Ok(())
 }
 
+/// What is looked for in `PATH`.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    SHELLS.into_iter().chain(LAUNCHERS)
+}
+
+/// What is looked for elsewhere.
+pub(super) fn places() -> impl Iterator<Item = PathBuf> {
+    let shells =
+        PLACES.into_iter().flat_map(|place| SHELLS.map(|name| Path::new(place).join(name)));
+    shells.chain([ENV.into()])
+}
+
 /// The program files that could be hosts here.
-pub(super) fn look() -> Vec<(Host, PathBuf)> {
-    let shells = ["bash", "sh", "dash"].into_iter().flat_map(|name| {
-        let places = PLACES.into_iter().map(move |place| Path::new(place).join(name));
-        places.filter_map(|path| path.canonicalize().ok()).chain(programs::find(name))
-    });
-    let shells: BTreeSet<PathBuf> = shells.collect();
-    let shells = shells.into_iter().filter_map(|file| Some((shell(&file)?, file)));
-    let launchers: BTreeSet<PathBuf> = LAUNCHERS
-        .into_iter()
-        .filter_map(programs::find)
-        .chain(Path::new("/usr/bin/env").canonicalize())
-        .collect();
-    let loader = programs::find("env").and_then(|env| loader(&env));
-    let launchers = launchers
-        .into_iter()
-        .filter(|file| is_named_as_a_launcher(file) && loader.is_some())
-        .filter(|file| self::loader(file) == loader)
-        .map(|file| (Host::Launcher, file));
+pub(super) fn look(path: &SearchPath) -> Vec<(Host, PathBuf)> {
+    let elsewhere = places().filter_map(|at| at.canonicalize().ok());
+    let all: BTreeSet<PathBuf> =
+        elsewhere.chain(names().filter_map(|name| path.real(name))).collect();
+    let shells = all.iter().filter_map(|file| Some((shell(file)?, file.clone())));
+    let env = path.real("env").and_then(|env| loader(&env));
+    let launchers = all
+        .iter()
+        .filter(|file| is_named_as_a_launcher(file) && env.is_some())
+        .filter(|file| loader(file) == env)
+        .map(|file| (Host::Launcher, file.clone()));
     shells.chain(launchers).collect()
 }
 

@@ -12,6 +12,7 @@
 //! | `count` | how many starts that avoids |
 //! | `directory` | where the libraries lie, on this node, for this user alone |
 //! | `hosts` | shells, and what starts shells, that a library is loaded into |
+//! | `kept` | what was found out about programs and shells, for the next start |
 //! | `programs` | which programs those are, and whether the ones here are known |
 //! | `script` | what bash reads |
 //! | `shell` | which shell runs a command, and whether it reads that |
@@ -19,6 +20,7 @@
 mod count;
 mod directory;
 mod hosts;
+mod kept;
 mod programs;
 mod script;
 mod shell;
@@ -29,6 +31,8 @@ use std::process::Command;
 use std::{fs, io};
 
 use hosts::Host;
+use kept::FoundPrograms;
+use programs::SearchPath;
 
 pub use count::{
     CountFile, CountedProgram, CountedStarts, StartOutcomes, VARIABLE as COUNT_VARIABLE,
@@ -43,20 +47,23 @@ const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/builtins.so"));
 pub struct Prepared {
     /// The value of `BASH_ENV`.
     pub bash_env: OsString,
-    /// The programs that bash may do in its own process.
-    pub programs: Vec<BuiltinProgram>,
-    hosts: Vec<(Host, PathBuf)>,
+    found: FoundPrograms,
     directory: PathBuf,
 }
 
 impl Prepared {
+    /// The programs that bash may do in its own process.
+    pub fn programs(&self) -> &[BuiltinProgram] {
+        &self.found.programs
+    }
+
     /// The library that the program, which runs a command, is to be started with, as the value of
     /// `LD_PRELOAD`; shells that it starts have theirs by that.
     pub fn preload(&self, command: &launch::Command) -> Option<OsString> {
         if shell::loader_is_told() {
             return None;
         }
-        let host = hosts::of(&command.file().ok()?, &self.hosts)?;
+        let host = hosts::of(&command.file().ok()?, &self.found.hosts)?;
         Some(self.directory.join(host.library()).into())
     }
 }
@@ -114,18 +121,21 @@ pub fn prepare(users: Option<&OsStr>) -> Result<Prepared, BuiltinsError> {
     if LIBRARY.is_empty() {
         return Err(BuiltinsError::NotBuilt);
     }
-    let programs = programs::look();
-    let hosts = hosts::look();
+    let path = SearchPath::here();
+    let seen = kept::seen(&path);
     if let Some(bash_env) = users.filter(|value| script::is_ours(value)) {
         let directory = Path::new(bash_env).parent().map(Path::to_path_buf).unwrap_or_default();
-        return Ok(Prepared { bash_env: bash_env.into(), programs, hosts, directory });
+        let found = kept::read(&directory, &seen).unwrap_or_else(|| look(&path));
+        return Ok(Prepared { bash_env: bash_env.into(), found, directory });
     }
+    let mut found = None;
     let mut failed = BuiltinsError::NotBuilt;
     for place in directory::places() {
-        match store(&place, &programs::list(&programs), &hosts, users) {
-            Ok((directory, hosts)) => {
+        let mut look = || found.get_or_insert_with(|| look(&path)).clone();
+        match store(&place, &seen, users, &mut look) {
+            Ok((directory, found)) => {
                 let bash_env = directory.join("bash_env").into();
-                return Ok(Prepared { bash_env, programs, hosts, directory });
+                return Ok(Prepared { bash_env, found, directory });
             }
             Err(why) => failed = why,
         }
@@ -133,34 +143,36 @@ pub fn prepare(users: Option<&OsStr>) -> Result<Prepared, BuiltinsError> {
     Err(failed)
 }
 
-/// Returns where all is, and the hosts that take their libraries.
+fn look(path: &SearchPath) -> FoundPrograms {
+    FoundPrograms { programs: programs::look(path), hosts: hosts::look(path) }
+}
+
+/// Returns where all is, and what is known, of hosts those that take their libraries.
 fn store(
     place: &Path,
-    programs: &str,
-    hosts: &[(Host, PathBuf)],
+    seen: &str,
     users: Option<&OsStr>,
-) -> Result<(PathBuf, Vec<(Host, PathBuf)>), BuiltinsError> {
-    let all = hosts::list(hosts);
-    let directory = directory::of_content(
-        place,
-        &[LIBRARY, Host::Dash.content(), Host::Launcher.content()],
-        &[programs.as_bytes(), all.as_bytes(), bytes(users)],
-    )?;
+    look: &mut dyn FnMut() -> FoundPrograms,
+) -> Result<(PathBuf, FoundPrograms), BuiltinsError> {
+    let libraries = Host::ALL.map(Host::content);
+    let parts = [seen.as_bytes(), bytes(users)];
+    let directory = directory::of_content(place, &libraries, &parts)?;
+    if let Some(found) = kept::read(&directory, seen) {
+        return Ok((directory, found));
+    }
+    let mut found = look();
     let library = directory.join(Host::Bash.library());
     hosts::keep(&directory)?;
     directory::keep(&directory.join("bash_env"), &script::text(&library, users))?;
     try_out(&library)?;
-    let list = directory.join("programs");
-    let tried = format!("{programs}{all}");
-    if fs::read(&list).is_ok_and(|there| there == tried.as_bytes()) {
-        return Ok((directory, hosts.to_vec()));
-    }
     // What a host is tried with knows of no other.
+    let list = directory.join("programs");
+    let programs = programs::list(&found.programs);
     directory::keep(&list, programs.as_bytes())?;
-    let mut hosts = hosts.to_vec();
-    hosts.retain(|(host, file)| hosts::works(*host, file, &directory));
-    directory::keep(&list, format!("{programs}{}", hosts::list(&hosts)).as_bytes())?;
-    Ok((directory, hosts))
+    found.hosts.retain(|(host, file)| hosts::works(*host, file, &directory));
+    directory::keep(&list, format!("{programs}{}", hosts::list(&found.hosts)).as_bytes())?;
+    kept::keep(&directory, seen, &found)?;
+    Ok((directory, found))
 }
 
 fn bytes(text: Option<&OsStr>) -> &[u8] {

@@ -5,6 +5,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
+use serde::{Deserialize, Serialize};
+
 /// Programs that the library does in bash's own process (TOOLS in loadable/known.h).
 const INSIDE: &[&str] = &[
     "basename", "cat", "chmod", "dirname", "expr", "grep", "ln", "mkdir", "mv", "readlink",
@@ -23,6 +25,7 @@ const COMPARED: &[(&str, &str)] = &[("grep", "grep (GNU grep) 3.8"), ("sed", "se
 const COMPARED_COREUTILS: &[&str] = &["9.1"];
 
 /// A program that the library knows, as it is found here.
+#[derive(Clone)]
 pub struct BuiltinProgram {
     /// Its name.
     pub name: &'static str,
@@ -31,6 +34,7 @@ pub struct BuiltinProgram {
 }
 
 /// What is known of a program.
+#[derive(Clone, Serialize, Deserialize)]
 pub enum ProgramMatch {
     /// The library does as this file does.
     Yes {
@@ -51,20 +55,46 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
     INSIDE.iter().chain(STARTED).copied()
 }
 
+/// Names of programs that are done inside.
+pub(super) fn inside() -> impl Iterator<Item = &'static str> {
+    INSIDE.iter().copied()
+}
+
+/// The directories of `PATH` that are there.
+pub(super) struct SearchPath(Vec<PathBuf>);
+
+impl SearchPath {
+    pub(super) fn here() -> SearchPath {
+        let path = env::var_os("PATH").unwrap_or_default();
+        SearchPath(env::split_paths(&path).filter(|at| at.is_dir()).collect())
+    }
+
+    pub(super) fn find(&self, name: &str) -> Option<(PathBuf, Metadata)> {
+        let files = self.0.iter().map(|directory| directory.join(name));
+        files
+            .filter_map(|at| Some((at.metadata().ok()?, at)))
+            .find_map(|(about, at)| about.is_file().then_some((at, about)))
+    }
+
+    /// The file without links.
+    pub(super) fn real(&self, name: &str) -> Option<PathBuf> {
+        self.find(name)?.0.canonicalize().ok()
+    }
+}
+
 /// Looks at the programs in `PATH`; each is asked for its version.
-pub(super) fn look() -> Vec<BuiltinProgram> {
-    let asked: Vec<_> = INSIDE.iter().map(|&name| (name, find(name), ask(name))).collect();
+pub(super) fn look(path: &SearchPath) -> Vec<BuiltinProgram> {
+    let asked: Vec<_> = inside().map(|name| (name, path.real(name), ask(name))).collect();
     asked
         .into_iter()
         .map(|(name, file, child)| BuiltinProgram { name, known: known(name, file, child) })
         .collect()
 }
 
-pub(super) fn find(name: &str) -> Option<PathBuf> {
-    let path = env::var_os("PATH")?;
-    let file =
-        env::split_paths(&path).map(|directory| directory.join(name)).find(|at| at.is_file())?;
-    file.canonicalize().ok()
+/// What [`look`] had found, in its order.
+pub(super) fn named(known: Vec<ProgramMatch>) -> Option<Vec<BuiltinProgram>> {
+    let programs = inside().zip(known).map(|(name, known)| BuiltinProgram { name, known });
+    Some(programs.collect()).filter(|all: &Vec<_>| all.len() == INSIDE.len())
 }
 
 fn ask(name: &str) -> std::io::Result<Child> {

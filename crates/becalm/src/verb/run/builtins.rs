@@ -105,7 +105,7 @@ pub fn prepare(
 fn about(prepared: &Prepared, without_effect: Option<String>) -> GivenBuiltins {
     let mut inside = Vec::new();
     let mut only_started = Vec::new();
-    for program in &prepared.programs {
+    for program in prepared.programs() {
         match (&program.known, &without_effect) {
             (ProgramMatch::Yes { file, version }, None) => inside.push(ProgramInside {
                 name: program.name,
