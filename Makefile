@@ -102,9 +102,9 @@ cross: ## build the static binary for 64-bit Arm
 	@echo "built target/arm/aarch64-unknown-linux-gnu/release/becalm"
 
 arm:
-	tests/arm/smoke
+	BECALM_UNDER_TEST=$(abspath $(BUILT)/release/becalm) tests/arm/smoke
 
-test-arm: arm ## run tests on a 64-bit Arm machine in emulation
+test-arm: build arm ## run tests on a 64-bit Arm machine in emulation
 	tests/arm/run
 
 bench: build ## measure becalm against its peers

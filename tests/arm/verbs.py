@@ -133,7 +133,7 @@ def a_launch_is_calmed():
     (WORK / "dirs.sh").write_text("for i in {1..50}; do dirname /a/b$i/c; basename /x/$i; done\n")
     assert becalm("run", "--builtins", "--", "bash", "dirs.sh") == run("bash", "dirs.sh")
     counted = totals(BECALM, "run", "--builtins", "--", "bash", "dirs.sh")
-    assert counted["processes"] < 30, counted
+    assert counted["processes"] < 5, counted
 
 
 def slow_filesystems_are_rehearsed_and_gains_proven():

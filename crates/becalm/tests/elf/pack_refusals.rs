@@ -340,11 +340,32 @@ fn a_pack_that_others_own_or_may_write_is_not_used() {
 }
 
 #[test]
-fn a_file_that_is_no_pack_or_anothers_is_an_error_and_nothing_runs() {
+fn a_pack_that_is_lost_or_cut_short_is_said_and_the_program_starts_as_always() {
+    let packed = small(Scene::new(), &[]);
+    let cut = packed.scene.at("cut.pack");
+    let whole = fs::read(&packed.pack).unwrap();
+    for length in [0, 7, whole.len() / 2, whole.len() - 1] {
+        fs::write(&cut, &whole[..length]).unwrap();
+        for pack in [cut.as_str(), "/etc/passwd", "/dev/null", "/tmp", "/nonexistent"] {
+            let mut run_pack = Command::new(BECALM);
+            run_pack.args(["run", "--pack", pack, "--", &packed.program, "x"]);
+            let told = run(&mut clean(run_pack, &[]));
+            assert_eq!(told.code(), 9, "{pack}: {}", told.err());
+            assert_eq!(told.out(), run(&mut packed.plain(&["x"])).out(), "{pack}");
+            assert_eq!(
+                told.err().matches("; the program starts as always").count(),
+                1,
+                "{}",
+                told.err()
+            );
+        }
+    }
+}
+
+#[test]
+fn a_pack_of_another_program_is_an_error_and_nothing_runs() {
     let packed = small(Scene::new(), &[]);
     for (pack, command, status, text) in [
-        ("/etc/passwd", &*packed.program, 125, "is no pack"),
-        ("/nonexistent", &packed.program, 125, "No such file"),
         (&packed.pack, "/bin/echo", 125, "is a pack of"),
         (&packed.pack, "no-such-command", 127, "not found"),
     ] {

@@ -6,6 +6,6 @@ mod aarch64;
 mod x86_64;
 
 #[cfg(target_arch = "aarch64")]
-pub(crate) use aarch64::cpu;
+pub(crate) use aarch64::{MACHINES, cpu};
 #[cfg(target_arch = "x86_64")]
-pub(crate) use x86_64::cpu;
+pub(crate) use x86_64::{MACHINES, cpu};

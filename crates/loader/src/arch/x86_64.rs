@@ -6,6 +6,9 @@ use std::ops::BitOr;
 
 use crate::setting::{Cpu, Features};
 
+/// The machines (`e_machine`) whose programs run here.
+pub(crate) const MACHINES: &[u16] = &[object::elf::EM_X86_64.0, object::elf::EM_386.0];
+
 /// What this machine's CPU has, as cpuid says it, and the kernel lets programs use.
 pub(crate) fn cpu() -> Cpu {
     // Safe by declaration since Rust 1.94 or so, not yet in the oldest version we build with.

@@ -81,6 +81,11 @@ impl Cpu {
         crate::arch::cpu()
     }
 
+    /// Whether programs for this machine (`e_machine`) run on this one.
+    pub fn runs(machine: u16) -> bool {
+        crate::arch::MACHINES.contains(&machine)
+    }
+
     /// The levels of x86-64 that it reaches, as bits: 1 the baseline, 2 v2, 4 v3, 8 v4
     /// (sysdeps/x86/get-isa-level.h).
     pub fn levels(&self) -> u32 {

@@ -63,7 +63,7 @@ pub struct PackedLaunch {
 /// Prepares the start of a command from a pack.
 ///
 /// # Errors
-/// Where the pack is none, or of another program.
+/// Where it is a pack of another program.
 pub fn enter(
     args: &RunPackArgs,
     command: &launch::Command,
@@ -77,8 +77,10 @@ pub fn enter(
             is_of(&pack, file, command)?;
             begin(&pack, args.pack_as, command).map_err(|reason| (file.clone(), reason))
         }
+        // A job is not to end since its pack was lost or cut short.
         Err(PackError::Unusable { file, reason }) => Err((file, reason)),
-        Err(error) => return Err(Failure::of_command(error)),
+        Err(PackError::NoPack(file)) => Err((file, "is no pack of becalm elf pack".to_owned())),
+        Err(error) => Err((file.clone(), error.to_string())),
     };
     let shown = shown_name(file.as_os_str());
     let (form, reason) = match started {

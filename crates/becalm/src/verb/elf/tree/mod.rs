@@ -54,6 +54,12 @@ pub fn run(args: &ElfTreeArgs) -> Result<u8, Failure> {
         false => outline(&world, &file, &setting),
     })?;
     let tree = LibraryTree::of(&args.file, &simulation);
+    if tree.is_of_another_processor() && !args.json {
+        term::warn(
+            "the file is for another processor than this machine's: shown is the search where that \
+             has none of the features that only some have",
+        );
+    }
     if args.json {
         term::print(&term::json(&tree.data(args.probes))?)?;
     } else if args.probes {

@@ -17,6 +17,9 @@ pub struct ElfTree {
     file: String,
     /// Whether all that is needed was found; if not, the exit status is 1.
     complete: bool,
+    /// Whether the file is for another processor than this machine's: the loader is then taken to find
+    /// none of the features that only some of those processors have.
+    another_processor: bool,
     /// What the loader asks for to find libraries; where it does not find one and gives up, up to
     /// that.
     searches: Counts,
@@ -100,6 +103,7 @@ impl LibraryTree<'_> {
             schema: "becalm.elf.tree/1",
             file: shown_name(self.file),
             complete: self.is_complete(),
+            another_processor: self.is_of_another_processor(),
             searches: *counts,
             objects: objects.iter().map(TreeObject::of).collect(),
             not_found: missing.iter().map(MissingName::of).collect(),

@@ -13,6 +13,7 @@ mod tree;
 use std::path::Path;
 
 use loader::object::Tag;
+use loader::setting::Cpu;
 use loader::simulation::{FoundBy, LoadedObject, ProbeCall, ProbeResult, Rejection, Simulation};
 use term::number::{count, counted};
 
@@ -31,6 +32,11 @@ impl<'a> LibraryTree<'a> {
     /// Whether all that is needed was found.
     pub fn is_complete(&self) -> bool {
         self.simulation.missing.iter().all(|missing| missing.kind == Tag::Auxiliary)
+    }
+
+    /// Whether it is for another processor than this machine's.
+    pub fn is_of_another_processor(&self) -> bool {
+        self.simulation.objects.first().is_some_and(|first| !Cpu::runs(first.object.machine))
     }
 
     /// What ends a start that fails, in a line; none where it does not fail.

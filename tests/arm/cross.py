@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""A tree of one processor's programs, shown on the other, is that processor's own.
+
+    tests/arm/cross.py make ROOT BECALM       programs of this machine, and what becalm says of them here
+    tests/arm/cross.py compare ROOT BECALM    what becalm says of them on this machine
+"""
+
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+
+STORE = pathlib.Path(__file__).resolve().parents[1] / "store/make"
+PROGRAMS = ["/usr/bin/perl", "/usr/bin/git", "/bin/bash"]
+# Directories that are looked into by the processor's features.
+BY_FEATURE = ("glibc-hwcaps", "/tls", "/haswell", "/x86_64", "/avx512", "/aarch64", "/atomics")
+
+
+def tree(root, becalm, program):
+    """What is said of a program in a root of its own."""
+    shutil.copy(becalm, root / "becalm")
+    said = subprocess.run(["chroot", root, "/becalm", "elf", "tree", "--json", "--probes", program],
+                          stdout=subprocess.PIPE, check=False)
+    return json.loads(said.stdout)
+
+
+def copy(root, path):
+    """A file, with its name's links, into the root."""
+    subprocess.run(["cp", "--parents", "-L", "-n", path, root], check=True)
+
+
+def make(root, becalm):
+    shutil.rmtree(root, ignore_errors=True)
+    root.mkdir(parents=True)
+    made = subprocess.run([STORE, "--libs", "20", "/tmp/cross-store"], stdout=subprocess.PIPE, text=True, check=True)
+    programs = [*PROGRAMS, made.stdout.strip()]
+    for link in ("bin", "lib", "lib64"):
+        if pathlib.Path("/", link).is_symlink():
+            (root / link).symlink_to(pathlib.Path("/", link).readlink())
+    for directory in ("usr/bin", "usr/lib", "usr/lib64", "etc"):
+        (root / directory).mkdir(parents=True)
+    copy(root, "/etc/ld.so.cache")
+    for program in programs:
+        copy(root, program)
+        traced = subprocess.run(["env", "LD_TRACE_LOADED_OBJECTS=1", program], stdout=subprocess.PIPE, text=True, check=True)
+        for path in (word for word in traced.stdout.split() if word.startswith("/")):
+            copy(root, path)
+    shown = {program: tree(root, becalm, program) for program in programs}
+    assert all(one["complete"] and not one["another_processor"] for one in shown.values()), shown
+    (root / "shown.json").write_text(json.dumps(shown))
+
+
+def compare(root, becalm):
+    for program, own in json.loads((root / "shown.json").read_text()).items():
+        other = tree(root, becalm, program)
+        assert other["another_processor"], program
+        for one in (own, other):
+            del one["another_processor"], one["searches"]
+            one["probes"] = [probe for probe in one["probes"] if not any(name in probe["path"] for name in BY_FEATURE)]
+        assert len(own["probes"]) > 3 and own == other, f"{program}:\n{own}\n{other}"
+    print(f"ok      trees of another processor's programs: {root.name}")
+
+
+if __name__ == "__main__":
+    {"make": make, "compare": compare}[sys.argv[1]](pathlib.Path(sys.argv[2]), sys.argv[3])
