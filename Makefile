@@ -13,7 +13,7 @@ ifeq ($(findstring +crt-static,$(RUSTFLAGS)),)
 export RUSTFLAGS := $(RUSTFLAGS) -C target-feature=+crt-static
 endif
 
-# Where packages go.
+# Where packages go; those of tests are elsewhere.
 PACKAGES ?= dist
 BUILT := $(or $(CARGO_TARGET_DIR),target)/$(TARGET)
 
@@ -25,7 +25,7 @@ DEMO ?= bash -c 'for tool in /usr/bin/*; do basename "$$tool"; done >/dev/null'
 endif
 
 .DEFAULT_GOAL := help
-PHASES := tools format crates compile suite build installed packages arm
+PHASES := tools format crates compile suite build installed arm packages
 .PHONY: help demo static test $(PHASES) cross test-arm package bench install docs clean
 
 help: ## list these errands
@@ -49,7 +49,7 @@ static:
 test: ## install what tests need, then check the format, lint, and run every test
 	@for phase in $(PHASES); do \
 		began=$$(date +%s); \
-		$(MAKE) --no-print-directory $$phase || exit; \
+		$(MAKE) --no-print-directory PACKAGES=$(BUILT)/packages $$phase || exit; \
 		took="$$took $$phase $$(( $$(date +%s) - began )) s,"; \
 	done; echo "took:$${took%,}"
 
@@ -83,19 +83,21 @@ installed:
 		env --default-signal=HUP,INT,QUIT cargo test --locked --workspace --no-fail-fast \
 		--test record -- kill letting_go metadata_only usual
 
-# Of the binary that `make build` has made.
+# Of the binary that `make build` has made, and of another processor's: here, what was tried there.
+packages: OTHER ?= $(wildcard target/arm/tried/becalm)
 packages:
-	packaging/package $(BUILT)/release/becalm $(PACKAGES)
+	packaging/package $(PACKAGES) $(BUILT)/release/becalm $(OTHER)
 	packaging/test $(PACKAGES)
 
-package: ## build every package of HEAD into dist, and install each into a clean root
+package: ## build every package of HEAD into dist, and install each (CROSS=yes: for Arm, too)
 	setup/install-test-tools
 	rm -rf $(BUILT)/head && mkdir -p $(BUILT)/head
 	git archive HEAD | tar -x -C $(BUILT)/head
 	@# Not what lies about in the working tree, and with no path of this machine in it.
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) CARGO_TARGET_DIR=$(abspath $(BUILT)/..) \
 		RUSTFLAGS="$$RUSTFLAGS --remap-path-prefix=$(abspath $(BUILT)/head)=becalm --remap-path-prefix=$(or $(CARGO_HOME),$(HOME)/.cargo)=cargo" \
-		$(MAKE) --no-print-directory -C $(BUILT)/head build packages PACKAGES=$(abspath $(PACKAGES))
+		$(MAKE) --no-print-directory -C $(BUILT)/head build $(if $(CROSS),cross) packages PACKAGES=$(abspath $(PACKAGES)) \
+		OTHER=$(if $(CROSS),target/arm/aarch64-unknown-linux-gnu/release/becalm)
 
 cross: ## build the static binary for 64-bit Arm
 	setup/arm/toolchain env CARGO_TARGET_DIR=/src/target/arm cargo build --release --locked --package becalm
