@@ -13,6 +13,7 @@
 #include <string>
 #include <sys/auxv.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <thread>
@@ -116,7 +117,7 @@ int main(int argc, char **argv) {
     gettimeofday(&day, nullptr);
     clock_gettime(CLOCK_REALTIME, &now);
     printf("clocks %d\n", labs(now.tv_sec - day.tv_sec) < 2 && labs(time(nullptr) - now.tv_sec) < 2);
-    printf("tid %d\n", gettid() == getpid());
+    printf("tid %d\n", syscall(SYS_gettid) == getpid());
     char name[16] = "";
     pthread_getname_np(pthread_self(), name, sizeof name);
     printf("comm %s\n", name);

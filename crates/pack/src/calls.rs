@@ -9,7 +9,11 @@ use launch::LoaderSystemCall;
 /// What of the loader's calls counts later.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LoaderCalls {
+    /// Whether it has set up the first thread's own variables, as glibc's does.
+    pub has_thread: bool,
+    /// Not told by loaders before glibc 2.34: libpthread's constructor does that.
     pub tid_address: u64,
+    /// The same.
     pub robust_list: u64,
     /// Address, length and signature.
     pub rseq: Option<[u64; 3]>,
@@ -60,7 +64,7 @@ impl LoaderCalls {
                 ) => {}
                 (libc::SYS_brk, _) if first == 0 => {}
                 (libc::SYS_prlimit64, _) if third == 0 => {}
-                (libc::SYS_arch_prctl, _) => arch_prctl(first, call.result)?,
+                (libc::SYS_arch_prctl, _) => known.has_thread |= sets_thread(first, call.result)?,
                 (libc::SYS_set_tid_address, _) => known.tid_address = first,
                 (libc::SYS_set_robust_list, _) if second == 24 => known.robust_list = first,
                 (libc::SYS_rseq, _) if call.result == 0 && third == 0 && second <= 256 => {
@@ -77,7 +81,9 @@ impl LoaderCalls {
                 }
             }
         }
-        match open == 0 && known.tid_address != 0 && known.robust_list != 0 {
+        // musl's tells the former only.
+        let tells_both = (known.tid_address == 0) == (known.robust_list == 0);
+        match open == 0 && known.has_thread && tells_both {
             true => Ok(known),
             false => Err("its loader does not call what glibc's calls".into()),
         }
@@ -134,12 +140,13 @@ impl LoaderCalls {
     }
 }
 
-fn arch_prctl(code: u64, result: i64) -> Result<(), String> {
+/// Whether arch_prctl(2) has set the first thread's variables.
+fn sets_thread(code: u64, result: i64) -> Result<bool, String> {
     const ARCH_SET_FS: u64 = 0x1002;
     const ARCH_CET_STATUS: u64 = 0x3001;
     match code {
-        ARCH_SET_FS if result == 0 => Ok(()),
-        ARCH_CET_STATUS if result < 0 => Ok(()),
+        ARCH_SET_FS if result == 0 => Ok(true),
+        ARCH_CET_STATUS if result < 0 => Ok(false),
         code => Err(format!("its loader asks for control-flow protection (arch_prctl {code:#x})")),
     }
 }
@@ -154,6 +161,7 @@ mod tests {
 
     fn least() -> Vec<LoaderSystemCall> {
         vec![
+            call(libc::SYS_arch_prctl, [0x1002, 0x10, 0, 0, 0, 0], 0, None),
             call(libc::SYS_set_tid_address, [0x10, 0, 0, 0, 0, 0], 7, None),
             call(libc::SYS_set_robust_list, [0x20, 24, 0, 0, 0, 0], 0, None),
         ]
@@ -166,6 +174,10 @@ mod tests {
     #[test]
     fn a_call_that_is_not_known_refuses() {
         assert!(LoaderCalls::of(&least()).is_ok());
+        // As before 2.34; musl's; none that is known.
+        assert!(LoaderCalls::of(&least()[..1]).is_ok());
+        assert!(LoaderCalls::of(&least()[..2]).is_err());
+        assert!(LoaderCalls::of(&least()[1..]).is_err());
         let refused = |number, args| refusal(call(number, args, 0, None));
         assert!(refused(libc::SYS_getrandom, [0; 6]).contains("not known: 318"));
         assert!(refused(462, [0; 6]).contains("not known: 462"), "mseal");

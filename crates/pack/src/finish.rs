@@ -103,7 +103,7 @@ impl PackWork<'_> {
             .collect();
         // Where set_tid_address(2) was told it is (before glibc 2.43), or elsewhere.
         let tid = |patch: &PatchRecord| patch.kind == PatchKind::ThreadNumber;
-        if !self.patches.iter().any(tid) {
+        if one.calls.tid_address != 0 && !self.patches.iter().any(tid) {
             return Err("its thread's number is not found".into());
         }
         let cpuid = cpuid_records().ok_or("this machine's processor saves no extended state")?;
@@ -211,7 +211,8 @@ impl PackWork<'_> {
         let regions = self.own.iter().chain(&self.objects).filter(|region| !region.execute);
         let skipped = |path: &Path| {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            name.starts_with("ld-linux") || name.starts_with("libc.so")
+            let is_libc = name.starts_with("libc.so") || name.starts_with("libc-2.");
+            is_libc || self.one.loader.as_deref() == Some(path)
         };
         for region in regions.filter(|region| region.protection() != 0) {
             let Some(path) = region.file().filter(|path| !skipped(path)) else { continue };

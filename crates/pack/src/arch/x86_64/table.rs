@@ -17,9 +17,9 @@ pub(crate) struct StubTable {
     pub base: u64,
     /// The thread's pointer.
     pub thread: u64,
-    /// Argument of set_tid_address(2).
+    /// Argument of set_tid_address(2); 0 before glibc 2.34, which changes nothing.
     pub tid_address: u64,
-    /// Argument of set_robust_list(2).
+    /// Argument of set_robust_list(2); the same.
     pub robust_list: u64,
     /// Arguments of rseq(2); 0 where it was not called.
     pub rseq: u64,
