@@ -17,11 +17,6 @@ fn main() {
     println!("cargo::rerun-if-env-changed=CC");
     for (host, name) in LIBRARIES {
         let library = PathBuf::from(env::var_os("OUT_DIR").unwrap()).join(name);
-        // Its vfork() is written in the language of one processor.
-        if host == "dash" && env::var("CARGO_CFG_TARGET_ARCH").unwrap() != "x86_64" {
-            fs::write(&library, []).unwrap();
-            continue;
-        }
         if let Err(why) = compile(&[sources, &sources.join(host)], &library) {
             println!("cargo::warning=`becalm run --builtins` has nothing for {host}: {why}");
             fs::write(&library, []).unwrap();

@@ -17,72 +17,11 @@
 
 #include "../known.h"
 #include "fork.h"
+#include "vfork.h"
 
 #define FOR_DASH __attribute__((visibility("default")))
 
-/* 0: dash is itself; 1: it is in a child to be; 2: a child has its memory. */
-__attribute__((used)) static int lent;
-
-/* Registers that a function leaves as they are, the stack's top and where it goes on, when dash
-   called vfork(). */
-__attribute__((used)) static unsigned long at_vfork[8];
-
-/* vfork(): returns as in a child, without one. */
-__asm__(".text\n"
-        ".globl vfork\n"
-        ".type vfork,@function\n"
-        "vfork:\n"
-        "    lea at_vfork(%rip), %rax\n"
-        "    mov %rbx, (%rax)\n"
-        "    mov %rbp, 8(%rax)\n"
-        "    mov %r12, 16(%rax)\n"
-        "    mov %r13, 24(%rax)\n"
-        "    mov %r14, 32(%rax)\n"
-        "    mov %r15, 40(%rax)\n"
-        "    lea 8(%rsp), %rcx\n"
-        "    mov %rcx, 48(%rax)\n"
-        "    mov (%rsp), %rcx\n"
-        "    mov %rcx, 56(%rax)\n"
-        "    movl $1, lent(%rip)\n"
-        "    xor %eax, %eax\n"
-        "    ret\n"
-        ".size vfork,.-vfork\n"
-        /* Returns from vfork() once more, as in the parent, of a child's id or an error's number. */
-        ".type be_parent,@function\n"
-        "be_parent:\n"
-        "    movl $0, lent(%rip)\n"
-        "    lea at_vfork(%rip), %rdx\n"
-        "    mov (%rdx), %rbx\n"
-        "    mov 8(%rdx), %rbp\n"
-        "    mov 16(%rdx), %r12\n"
-        "    mov 24(%rdx), %r13\n"
-        "    mov 32(%rdx), %r14\n"
-        "    mov 40(%rdx), %r15\n"
-        "    mov 48(%rdx), %rsp\n"
-        "    movslq %edi, %rax\n"
-        "    jmp *56(%rdx)\n"
-        ".size be_parent,.-be_parent\n"
-        /* The child returns. The parent goes on when the child is gone, and needs nothing of the
-           stack that the child has used meanwhile: an error is told by a C function on its own part
-           of it. */
-        ".type lend,@function\n"
-        "lend:\n"
-        "    movl $2, lent(%rip)\n"
-        "    mov $58, %eax\n" /* vfork */
-        "    syscall\n"
-        "    test %eax, %eax\n"
-        "    jz 1f\n"
-        "    mov %eax, %edi\n"
-        "    jns be_parent\n"
-        "    sub $8, %rsp\n"
-        "    call failed\n"
-        "1:  ret\n"
-        ".size lend,.-lend\n");
-
-void be_parent(int child) __attribute__((noreturn));
-void lend(void);
-
-__attribute__((used, noreturn)) static void failed(int why)
+void failed(int why)
 {
     errno = -why;
     be_parent(-1);
