@@ -30,6 +30,9 @@ enum host { HOST_BASH, HOST_DASH, HOST_LAUNCHER, HOSTS };
 /* The tool of this name; TOOLS_KNOWN if there is none. */
 enum tool tool_named(const char *name);
 
+/* The tool of the name that a path ends with, if the path is that of a file to be executed. */
+enum tool tool_by_path(const char *path);
+
 const char *tool_name(enum tool tool);
 
 /* Reads, from the directory of the library that calls this, which files were looked at before it

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)] // A test program: what fails, fails the test.
 
 mod builtins;
+mod by_path;
 mod kept;
 mod line_times;
 mod lines;

@@ -48,6 +48,7 @@ extern int default_buffered_input;
 extern int interactive_shell;
 extern int privileged_mode;
 extern int executing_command_builtin;
+extern char *this_command_name;
 extern char *the_printed_command;
 extern char *the_printed_command_except_trap;
 extern void *temporary_env;

@@ -7,6 +7,7 @@
 #include "bash.h"
 #include "pure.h"
 #include "shell.h"
+#include "tools.h"
 
 enum { MOST_STAGES = 4, MOST_WORDS = 64, LONGEST_TEXT = 8192, DEEPEST = 2 };
 
@@ -211,7 +212,8 @@ static bool run_tool(enum tool tool, const WORD_LIST *words, const struct captur
         request.in_size = from->size;
     }
     maybe_make_export_env();
-    char *path = program(tool_name(tool));
+    const char *name = argv[0];
+    char *path = strchr(name, '/') ? strcpy(xmalloc(strlen(name) + 1), name) : program(name);
     bool is_done = path && would_do_inside(tool, path, &request, export_env);
     xfree(path);
     *status = request.status;
@@ -245,7 +247,7 @@ static bool run_words(const WORD_LIST *words, const struct capture *from, enum t
 {
     const char *name = words->word->word;
     *status = 0;
-    *tool = tool_named(name);
+    *tool = tool_of_word(name);
     if (find_function(name) || (aliases && find_alias((char *)name)))
         return false;
     if (*tool < TOOLS_KNOWN)
