@@ -51,18 +51,28 @@ impl Script {
 
 pub const WITH: &[&str] = &[BECALM, "run", "--builtins", "--"];
 
+/// How bash says that a process was killed, behind its id.
+const ENDS: [&str; 8] = [
+    "Killed",
+    "Terminated",
+    "File size",
+    "Segmentation",
+    "Aborted",
+    "Hangup",
+    "User defined",
+    "Quit",
+];
+
 /// Process ids differ from run to run.
 fn without_ids(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes).into_owned();
-    let lines = text.lines().map(|line| {
-        match ["Killed", "Terminated", "File size"].iter().find_map(|why| line.find(why)) {
-            Some(at) => {
-                let (start, rest) = line.split_at(at);
-                let start: String = start.chars().filter(|one| !one.is_ascii_digit()).collect();
-                format!("{}{rest}\n", start.trim_end())
-            }
-            None => format!("{line}\n"),
+    let lines = text.lines().map(|line| match ENDS.iter().find_map(|why| line.find(why)) {
+        Some(at) => {
+            let (start, rest) = line.split_at(at);
+            let start = start.trim_end().trim_end_matches(|one: char| one.is_ascii_digit());
+            format!("{}{rest}\n", start.trim_end())
         }
+        None => format!("{line}\n"),
     });
     lines.collect()
 }

@@ -8,6 +8,7 @@ mod kept;
 mod line_times;
 mod lines;
 mod sh;
+mod subshells;
 mod substitutions;
 
 /// The program under test.

@@ -67,6 +67,7 @@ extern int subshell_environment;
 extern int job_control;
 extern int running_trap;
 extern sigset_t top_level_mask;
+extern int pending_traps[];
 extern int signal_is_trapped(int);
 extern int signal_is_ignored(int);
 extern int signal_is_hard_ignored(int);
@@ -98,6 +99,9 @@ extern char *find_user_command(const char *name);
 extern void *aliases;
 extern void *find_alias(char *name);
 extern int xpg_echo, pipefail_opt, echo_command_at_execute, read_but_dont_execute, restricted;
+extern int noclobber, startup_state;
+extern char *ifs_value;
+extern volatile int terminating_signal;
 extern int fail_glob_expansion, tempenv_assign_error;
 
 extern WORD_DESC *make_word(const char *);

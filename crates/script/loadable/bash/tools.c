@@ -9,6 +9,7 @@
 #include "hide.h"
 #include "shell.h"
 #include "start.h"
+#include "subshell.h"
 #include "substitute.h"
 #include "tools.h"
 
@@ -126,7 +127,8 @@ __attribute__((constructor)) static void load(void)
     read_known((void *)load);
     remember_limits();
     ready = take_over_calls() && hide_tools() &&
-            lead(&finding, find_shell_builtin, our_find_shell_builtin) && take_over_substitution();
+            lead(&finding, find_shell_builtin, our_find_shell_builtin) && take_over_substitution() &&
+            take_over_subshells();
     if (!ready)
         return;
     count_in_file();
