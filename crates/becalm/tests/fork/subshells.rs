@@ -35,7 +35,7 @@ fn a_program_alone_in_a_subshell_does_and_says_the_same() {
         "f='o p'; (eval ./prog) >\"$f\"; ls; f=o; (eval ./prog) 2>$f; cat o; f='q*'; (eval ./prog) >$f; ls",
         "f='a b'; (eval ./prog) >$f; echo $?; x='1 2'; (eval './prog $x \"$x\"'); (eval \"./prog $x\"); (eval './prog \"a  b\" c\\ d')",
         "umask 077; (eval ./prog) >o; ls -l o | cut -c1-10; exec 3>&1; (eval './prog >&3') 2>&3; exec 3>&-; (eval './prog >&3'); echo $?",
-        "(eval env) >o; grep -E '^(_|SHLVL)=' o; trap '' USR1; (eval 'grep -E ^Sig /proc/self/status'); (eval 'ls -l /proc/self/fd') | wc -l",
+        "(eval env) >o; grep -E '^(_|SHLVL)=' o; trap '' USR1; (eval 'uniq /proc/self/status') >o; grep -E '^Sig[BIC]' o; (eval 'ls -l /proc/self/fd') | wc -l",
         "while read l; do (eval cat); done <<E\n1\n2\n3\nE\nprintf 'a\\nb\\n' | { read z; (eval cat); echo $z; }",
     ] {
         same(script);
@@ -115,12 +115,12 @@ fn a_shell_that_is_signalled_meanwhile_ends_and_traps_as_ever() {
 
 #[test]
 fn a_program_alone_in_a_subshell_is_one_process() {
-    let script =
-        format!("{PROGRAMS}exec 5>log; for i in 1 2 3 4 5; do (eval './prog $i >&5') 2>e; done\n");
+    let script = format!(
+        "{PROGRAMS}exec 5>log; for i in 1 2 3 4 5; do (eval './prog $i >&5') 2>e; done; true\n"
+    );
     let starts = Script::new(&script).starts();
     let made = starts.iter().filter(|line| line.contains("clone") || line.contains("fork"));
-    // And chmod's two files.
-    assert_eq!(made.count(), 6, "{starts:?}");
+    assert_eq!(made.count(), 5, "{starts:?}");
     let said = counted(&script, &["bash", "script"]);
     assert_eq!(said["builtins"]["counted"]["others"], 5, "{said:#}");
 }

@@ -34,8 +34,9 @@ static bool say_printf(const WORD_LIST *words)
 static bool only_reads(enum tool tool)
 {
     switch (tool) {
-    case TOOL_basename: case TOOL_cat: case TOOL_dirname: case TOOL_expr: case TOOL_grep:
-    case TOOL_readlink: case TOOL_realpath: case TOOL_sed: case TOOL_uname: return true;
+    case TOOL_basename: case TOOL_cat: case TOOL_cut: case TOOL_dirname: case TOOL_expr:
+    case TOOL_grep: case TOOL_head: case TOOL_readlink: case TOOL_realpath: case TOOL_sed:
+    case TOOL_sort: case TOOL_tail: case TOOL_tr: case TOOL_uname: case TOOL_wc: return true;
     default: return false;
     }
 }
