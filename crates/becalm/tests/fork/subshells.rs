@@ -54,6 +54,11 @@ fn what_is_more_than_a_program_is_a_subshell() {
         "set -x; (eval ./prog) 2>e; cat e; set +x; trap 'echo end' EXIT; (eval ./prog); (eval 'exit 4'); echo $?",
         "prog() { echo fun; }; (eval prog) >o; cat o; shopt -s expand_aliases; alias ll='./prog al'\n(eval ll); (eval 'x=5 ./prog'); echo $x",
         "PATH=.:$PATH; (eval prog a b) 2>e; hash; (eval 'cd /; pwd'); (eval rm -f o); (eval './prog; ./prog'); (eval './prog &'; wait)",
+        "set -v\n(eval './prog 3') 2>e\nx=$(eval echo a)\n(eval './prog 1')\nset +v",
+        "set -k; (eval './prog a=b c'); echo $?; x=$(echo a=b c); echo \"$x\"; (eval 'env q=5') >o; grep q= o",
+        "shopt -s extdebug; (eval './prog 3') 2>e; coproc cat; (eval './prog 3') 2>>e; cat e; exec {COPROC[1]}>&-; wait",
+        "f() { local x=5; export x; (eval env) >o; grep ^x= o; }; f; g() { (eval env) >o; grep ^z= o; }; z=1 g",
+        "for i in 1 2; do (eval './prog $i') && break; done; while (eval ./prog) >o; do break; done; { (eval './prog 2'); } 2>e; echo $?; cat e",
         "mkfifo p; cat p & (eval ./prog) >p; wait; echo $?; (eval ./prog) >.; echo $?; (eval ./prog) 2>/proc/self/comm",
         "bash -c '(eval \"./prog 3\") 2>e; echo $?; (eval \"./die SEGV\") 2>e; cat e; echo done'",
     ] {

@@ -99,7 +99,7 @@ extern char *find_user_command(const char *name);
 extern void *aliases;
 extern void *find_alias(char *name);
 extern int xpg_echo, pipefail_opt, echo_command_at_execute, read_but_dont_execute, restricted;
-extern int noclobber, startup_state;
+extern int noclobber, startup_state, echo_input_at_read, place_keywords_in_env;
 extern char *ifs_value;
 extern volatile int terminating_signal;
 extern int fail_glob_expansion, tempenv_assign_error;

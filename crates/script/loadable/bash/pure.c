@@ -117,9 +117,10 @@ bool shell_adds_nothing(void)
 {
     enum { DEBUG = NSIG, ERROR = NSIG + 1 };
     return !job_control && !echo_command_at_execute && !read_but_dont_execute &&
-           !unbound_vars_is_error && !fail_glob_expansion && !restricted && !temporary_env &&
-           !tempenv_assign_error && !signal_is_trapped(SIGCHLD) &&
-           !signal_is_trapped(DEBUG) && !signal_is_trapped(ERROR) && !a_limit_is_lower();
+           !echo_input_at_read && !place_keywords_in_env && !unbound_vars_is_error &&
+           !fail_glob_expansion && !restricted && !temporary_env && !tempenv_assign_error &&
+           !signal_is_trapped(SIGCHLD) && !signal_is_trapped(DEBUG) &&
+           !signal_is_trapped(ERROR) && !a_limit_is_lower();
 }
 
 bool run_purely(const char *text, struct capture *said, int *status)

@@ -147,19 +147,18 @@ static bool take_over(struct dl_phdr_info *program, const ElfW(Dyn) *dynamic)
     static const struct {
         const char *name;
         void *ours;
-    } CALL[] = {{"fork", fork_or_spawn},
-                {"execve", execve_counted},
-                {"open", open_or_again},
-                {"pipe", pipe_noted},
-                {"waitpid", waitpid_or_known}};
-    enum { CALLS = sizeof CALL / sizeof *CALL };
+        int number;
+    } CALL[] = {{"fork", fork_or_spawn, 0},   {"execve", execve_counted, 1},
+                {"pipe", pipe_noted, 2},      {"waitpid", waitpid_or_known, 3},
+                {"open", open_or_again, 4},   {"open64", open_or_again, 4}};
+    enum { CALLS = sizeof CALL / sizeof *CALL, ALL = 1 << 5 };
     int taken = 0;
     for (const ElfW(Rela) *call = calls; call < calls + size / sizeof *calls; call++)
         for (int i = 0; i < CALLS; i++)
             if (strcmp(names + symbols[ELF64_R_SYM(call->r_info)].st_name, CALL[i].name) == 0 &&
                 write_pointer((void **)(program->dlpi_addr + call->r_offset), CALL[i].ours))
-                taken++;
-    return taken == CALLS;
+                taken |= 1 << CALL[i].number;
+    return taken == ALL - 1;
 }
 
 /* The program itself is the first that is reported. */
