@@ -33,6 +33,8 @@ pub(crate) struct InsideProcesses<'r> {
     reading: u64,
     /// How many times a shell begins that has the library otherwise.
     reached: u64,
+    /// How often a program is looked at once more.
+    looks: u64,
 }
 
 impl<'r> InsideProcesses<'r> {
@@ -45,6 +47,7 @@ impl<'r> InsideProcesses<'r> {
             files: BTreeSet::new(),
             reading: 0,
             reached: 0,
+            looks: 0,
         };
         let reach = Reach::of(recording);
         for process in &recording.processes {
@@ -61,7 +64,13 @@ impl<'r> InsideProcesses<'r> {
             inside.of_shells += 1;
             if is_succeeded(process) && is_known(recording, exec) {
                 inside.processes.insert(process.id);
-                inside.shells.insert(recording::shown(base_name(recording.path(shell.image))));
+                let name = base_name(recording.path(shell.image));
+                inside.looks += match exec.argv.first() {
+                    _ if name == b"dash" => DASH_LOOKS,
+                    Some(word) if word.contains('/') => PATH_LOOKS,
+                    _ => 0,
+                };
+                inside.shells.insert(recording::shown(name));
                 if shell.path != shell.image || reached == ShellReach::ByItsStarter {
                     inside.files.insert(recording.path(shell.path));
                 }
@@ -94,7 +103,7 @@ impl<'r> InsideProcesses<'r> {
         let started = self.of_shells.saturating_sub(self.processes.len() as u64);
         let looks = self.may_read * ONE_LOOK + started * ONE_START;
         let shells = self.reading * ONE_READING + self.reached * ONE_REACHED;
-        let added = launch + shells + looks;
+        let added = launch + shells + looks + self.looks;
         CureEffect { added, ..CureEffect::of(taken) }
     }
 }
@@ -108,6 +117,10 @@ const ONE_DIRECTORY: u64 = 43;
 const ONE_START: u64 = 2;
 /// What is asked of a program that is run all the same.
 const ONE_LOOK: u64 = 2;
+/// What more is asked of a program than whether it is the one that is known: by dash, whether it may be
+/// executed; by bash, of one that is named by its path, that, and what it is, each time twice.
+const DASH_LOOKS: u64 = 1;
+const PATH_LOOKS: u64 = 4;
 /// What a bash does for the library that it reads of in our file, and what a shell does for one that
 /// it is started with.
 const ONE_READING: u64 = 14;

@@ -181,5 +181,5 @@ pub(super) fn of(file: &Path, hosts: &[(Host, PathBuf)]) -> Option<Host> {
         };
         hosts.iter().find(|(_, file)| same(file)).map(|(host, _)| *host)
     };
-    is(file).or_else(|| is(Path::new(super::shell::first_line(file)?.first()?)))
+    is(file).or_else(|| is(&super::shell::interpreter_file(file)?))
 }
