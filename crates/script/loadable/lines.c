@@ -58,18 +58,13 @@ static size_t begin_of_last(const struct input *input, long lines)
 }
 
 /* A file that is standard input is read as far as is needed; a pipe so much at once. */
-static bool leaves_the_rest(const struct input *input, long lines)
-{
-    return input->is_file || (input->is_pipe && (lines == 0 || input->stdin_size > BUFSIZ));
-}
-
 bool act_head(struct request *request)
 {
     struct input input;
     long lines;
     if (!take_number(request, &lines, NULL) || !take_input(request, &input))
         return false;
-    if (leaves_the_rest(&input, lines)) {
+    if (input.is_file || (input.is_pipe && (lines == 0 || input.stdin_size > BUFSIZ))) {
         give_back(&input);
         return false;
     }
@@ -81,9 +76,11 @@ bool act_tail(struct request *request)
     struct input input;
     long lines;
     bool is_from = false;
-    if (!take_number(request, &lines, &is_from) || !take_input(request, &input))
+    /* Of nothing, the last lines are not even looked for. */
+    if (!take_number(request, &lines, &is_from) || (lines == 0 && !is_from) ||
+        !take_input(request, &input))
         return false;
-    if (leaves_the_rest(&input, 1)) {
+    if (input.is_file) {
         give_back(&input);
         return false;
     }
