@@ -31,7 +31,7 @@ pub(crate) struct InsideProcesses<'r> {
     files: BTreeSet<&'r [u8]>,
     /// How many times a bash begins, and reads our file.
     reading: u64,
-    /// How many times a shell begins that has the library otherwise.
+    /// How many times a shell, or what starts shells, begins that has a library otherwise.
     reached: u64,
     /// How often a program is looked at once more.
     looks: u64,
@@ -55,6 +55,7 @@ impl<'r> InsideProcesses<'r> {
                 match reach.shell(exec) {
                     Some(ShellReach::ReadsOurFile) => inside.reading += 1,
                     Some(ShellReach::ByItsStarter) => inside.reached += 1,
+                    None if reach.passes_on(exec) => inside.reached += 1,
                     None => (),
                 }
             }
@@ -111,8 +112,8 @@ impl<'r> InsideProcesses<'r> {
 /// What `becalm run --builtins` does before it becomes the command, besides the search for its
 /// programs, for shells, and for what starts shells, in each directory of PATH but the last: there
 /// is seldom anything that is not in one before it.
-const LAUNCH: u64 = 38;
-const ONE_DIRECTORY: u64 = 43;
+const LAUNCH: u64 = 68;
+const ONE_DIRECTORY: u64 = 37;
 /// What is asked of a program before it is started: whether it is a shell.
 const ONE_START: u64 = 2;
 /// What is asked of a program that is run all the same.
@@ -121,10 +122,10 @@ const ONE_LOOK: u64 = 2;
 /// executed; by bash, of one that is named by its path, that, and what it is, each time twice.
 const DASH_LOOKS: u64 = 1;
 const PATH_LOOKS: u64 = 4;
-/// What a bash does for the library that it reads of in our file, and what a shell does for one that
-/// it is started with.
+/// What a bash does for the library that it reads of in our file, and what a program does for one that it
+/// is started with.
 const ONE_READING: u64 = 14;
-const ONE_REACHED: u64 = 4;
+const ONE_REACHED: u64 = 8;
 
 fn directories_of_path(recording: &Recording) -> u64 {
     let exec = recording.processes.first().and_then(|process| process.execs.first());

@@ -54,7 +54,8 @@ impl<'r> Reach<'r> {
         is.then_some(ShellReach::ByItsStarter)
     }
 
-    fn passes_on(&self, exec: &Exec) -> bool {
+    /// Whether the programs that it starts have the library, where they are shells or start such.
+    pub(crate) fn passes_on(&self, exec: &Exec) -> bool {
         self.hosts.contains(&ptr::from_ref(exec)) || reads_our_file(self.recording, exec)
     }
 }
