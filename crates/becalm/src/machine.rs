@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
 
 use cure::{FileWriter, Machine, ModuleCure};
@@ -13,6 +14,7 @@ use modules::site::{Environment, ModulesSite};
 use modules::tree::acl;
 use rustix::fs::Access;
 use sandbox::namespace;
+use script::builtins::Prepared;
 
 /// This machine, this user, this working directory.
 pub fn here() -> Machine {
@@ -28,10 +30,16 @@ pub fn here() -> Machine {
     }
 }
 
-fn takes_builtins(script: Option<&Path>) -> bool {
-    match script {
-        Some(script) => first_line(script).is_some_and(|line| is_for_bash(&line)),
-        None => script::builtins::prepare(None).is_ok(),
+fn takes_builtins(file: Option<&Path>) -> bool {
+    static PREPARED: OnceLock<Option<Prepared>> = OnceLock::new();
+    let prepared = PREPARED.get_or_init(|| script::builtins::prepare(None).ok()).as_ref();
+    let reached = |file: &Path| {
+        let command = launch::Command { argv: vec![file.into()] };
+        prepared.is_some_and(|prepared| prepared.preload(&command).is_some())
+    };
+    match file {
+        Some(file) => reached(file) || first_line(file).is_some_and(|line| is_for_bash(&line)),
+        None => prepared.is_some(),
     }
 }
 
@@ -41,7 +49,7 @@ fn first_line(script: &Path) -> Option<String> {
     Some(line)
 }
 
-/// `#!/bin/bash`, `#!/usr/bin/env bash`; a bash that is `sh` reads no file of ours.
+/// `#!/bin/bash`, `#!/usr/bin/env bash`; a bash that is `sh` reads no file of ours, but may be reached.
 fn is_for_bash(line: &str) -> bool {
     let Some(line) = line.strip_prefix("#!") else { return false };
     line.split_whitespace().any(|word| word.rsplit('/').next() == Some("bash"))

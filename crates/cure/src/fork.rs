@@ -56,22 +56,22 @@ pub(crate) fn cures(input: &PlanInput, finding: &Finding) -> StormCures {
 /// The script stays as it is, where bash does in its own process what makes the storm. Or why not.
 fn builtins(input: &PlanInput) -> Result<Cure, String> {
     let inside = InsideProcesses::of(input.recording);
-    if inside.of_bash == 0 {
-        return Err("it is no bash that runs them, or one that reads no file of ours".to_owned());
+    if inside.of_shells == 0 {
+        return Err("no bash or dash runs them, or one that takes no library of ours".to_owned());
     }
     let processes = inside.processes.len() as u64;
     if processes < STARTS {
         return Err(match inside.may_read {
-            0 => "bash cannot do itself what these programs are run for".to_owned(),
+            0 => "the shell cannot do itself what these programs are run for".to_owned(),
             cats => format!(
-                "{} of these processes are cat or the like: what they read has to be read, in bash \
-                 too, and from a pipe only the program can",
+                "{} of these processes are cat or the like: what they read has to be read, in a \
+                 shell too, and from a pipe only the program can",
                 count(cats)
             ),
         });
     }
     if !inside.are_taken(input.machine) {
-        return Err("the bash of this machine does not take them (becalm doctor)".to_owned());
+        return Err("the shells of this machine do not take them (becalm doctor)".to_owned());
     }
     let effect = inside.effect(input.recording);
     let predicted = input.predictor.predict(&effect);
@@ -81,7 +81,12 @@ fn builtins(input: &PlanInput) -> Result<Cure, String> {
     Ok(Cure {
         storm: Storm::Fork,
         text: format!(
-            "Have bash do itself what it runs {} programs for; the script stays as it is",
+            "Have {} do itself what it runs {} programs for; the script stays as it is",
+            if inside.shells.len() == 1 {
+                inside.shells.first().map_or("", |name| name)
+            } else {
+                "each shell"
+            },
             count(processes)
         ),
         command: Some(format!("becalm run --builtins -- {}", input.line)),

@@ -15,43 +15,65 @@ use recording::{Attributor, Cause, Exec, ExitStatus, Kind, Process, ProcessId, R
 use crate::binding::base_name;
 use crate::machine::Machine;
 use crate::prediction::CureEffect;
+use crate::reach::{Reach, ShellReach};
 
-/// The processes of a recording that bash starts, and would do without.
+/// The processes of a recording that shells start, and would do without.
 pub(crate) struct InsideProcesses<'r> {
-    /// Those that it would do without.
+    /// Those that they would do without.
     pub processes: HashSet<ProcessId>,
-    /// How many processes it starts.
-    pub of_bash: u64,
-    /// Of those, how many are programs that bash may do itself, or may not: as it comes.
+    /// How many processes they start.
+    pub of_shells: u64,
+    /// Of those, how many are programs that a shell may do itself, or may not: as it comes.
     pub may_read: u64,
-    /// The scripts that are executed themselves.
-    scripts: BTreeSet<&'r [u8]>,
+    /// The shells that would: `bash`, `dash`.
+    pub shells: BTreeSet<String>,
+    /// Scripts that are executed themselves, and shells that have the library by who starts them.
+    files: BTreeSet<&'r [u8]>,
     /// How many times a bash begins, and reads our file.
-    shells: u64,
+    reading: u64,
+    /// How many times a shell, or what starts shells, begins that has a library otherwise.
+    reached: u64,
+    /// How often a program is looked at once more.
+    looks: u64,
 }
 
 impl<'r> InsideProcesses<'r> {
     pub(crate) fn of(recording: &'r Recording) -> InsideProcesses<'r> {
         let mut inside = InsideProcesses {
             processes: HashSet::new(),
-            of_bash: 0,
+            of_shells: 0,
             may_read: 0,
-            scripts: BTreeSet::new(),
-            shells: 0,
+            shells: BTreeSet::new(),
+            files: BTreeSet::new(),
+            reading: 0,
+            reached: 0,
+            looks: 0,
         };
+        let reach = Reach::of(recording);
         for process in &recording.processes {
-            let shells = process.execs.iter().filter(|exec| reads_our_file(recording, exec));
-            inside.shells += shells.count() as u64;
-            let Some(bash) = started_by(recording, process) else { continue };
-            let Some(exec) = process.execs.first() else { continue };
-            if !reads_our_file(recording, bash) {
-                continue;
+            for exec in &process.execs {
+                match reach.shell(exec) {
+                    Some(ShellReach::ReadsOurFile) => inside.reading += 1,
+                    Some(ShellReach::ByItsStarter) => inside.reached += 1,
+                    None if reach.passes_on(exec) => inside.reached += 1,
+                    None => (),
+                }
             }
-            inside.of_bash += 1;
+            let Some(shell) = started_by(recording, process) else { continue };
+            let Some(exec) = process.execs.first() else { continue };
+            let Some(reached) = reach.shell(shell) else { continue };
+            inside.of_shells += 1;
             if is_succeeded(process) && is_known(recording, exec) {
                 inside.processes.insert(process.id);
-                if bash.path != bash.image {
-                    inside.scripts.insert(recording.path(bash.path));
+                let name = base_name(recording.path(shell.image));
+                inside.looks += match exec.argv.first() {
+                    _ if name == b"dash" => DASH_LOOKS,
+                    Some(word) if word.contains('/') => PATH_LOOKS,
+                    _ => 0,
+                };
+                inside.shells.insert(recording::shown(name));
+                if shell.path != shell.image || reached == ShellReach::ByItsStarter {
+                    inside.files.insert(recording.path(shell.path));
                 }
             } else if script::builtins::knows(&recording::shown(base_name(
                 recording.path(exec.path),
@@ -62,11 +84,11 @@ impl<'r> InsideProcesses<'r> {
         inside
     }
 
-    /// Whether the bash of this machine takes the builtins, in each of the scripts.
+    /// Whether the shells of this machine take the builtins, in each of the scripts.
     pub(crate) fn are_taken(&self, machine: &Machine) -> bool {
         let taken =
-            |script: &&[u8]| (machine.takes_builtins)(Some(Path::new(OsStr::from_bytes(script))));
-        (machine.takes_builtins)(None) && self.scripts.iter().all(taken)
+            |file: &&[u8]| (machine.takes_builtins)(Some(Path::new(OsStr::from_bytes(file))));
+        (machine.takes_builtins)(None) && self.files.iter().all(taken)
     }
 
     /// What that takes away, and what it adds: the library looks at each program before it does its
@@ -79,9 +101,10 @@ impl<'r> InsideProcesses<'r> {
             event.kind() != Kind::Exec || event.outcome.failed()
         });
         let launch = LAUNCH + ONE_DIRECTORY * directories_of_path(recording).saturating_sub(1);
-        let started = self.of_bash.saturating_sub(self.processes.len() as u64);
+        let started = self.of_shells.saturating_sub(self.processes.len() as u64);
         let looks = self.may_read * ONE_LOOK + started * ONE_START;
-        let added = launch + self.shells * ONE_SHELL + looks;
+        let shells = self.reading * ONE_READING + self.reached * ONE_REACHED;
+        let added = launch + shells + looks + self.looks;
         CureEffect { added, ..CureEffect::of(taken) }
     }
 }
@@ -89,14 +112,20 @@ impl<'r> InsideProcesses<'r> {
 /// What `becalm run --builtins` does before it becomes the command, besides the search for its
 /// programs, for shells, and for what starts shells, in each directory of PATH but the last: there
 /// is seldom anything that is not in one before it.
-const LAUNCH: u64 = 26;
+const LAUNCH: u64 = 68;
 const ONE_DIRECTORY: u64 = 37;
 /// What is asked of a program before it is started: whether it is a shell.
 const ONE_START: u64 = 2;
 /// What is asked of a program that is run all the same.
 const ONE_LOOK: u64 = 2;
-/// What a bash does for the library.
-const ONE_SHELL: u64 = 14;
+/// What more is asked of a program than whether it is the one that is known: by dash, whether it may be
+/// executed; by bash, of one that is named by its path, that, and what it is, each time twice.
+const DASH_LOOKS: u64 = 1;
+const PATH_LOOKS: u64 = 4;
+/// What a bash does for the library that it reads of in our file, and what a program does for one that it
+/// is started with.
+const ONE_READING: u64 = 14;
+const ONE_REACHED: u64 = 8;
 
 fn directories_of_path(recording: &Recording) -> u64 {
     let exec = recording.processes.first().and_then(|process| process.execs.first());
@@ -135,10 +164,6 @@ fn started_by<'r>(recording: &'r Recording, process: &Process) -> Option<&'r Exe
 /// Whether it is a program with words that the library knows.
 fn is_known(recording: &Recording, exec: &Exec) -> bool {
     let Some(options) = options(base_name(recording.path(exec.path))) else { return false };
-    // By its path it is always the program.
-    if exec.argv.first().is_none_or(|word| word.contains('/')) {
-        return false;
-    }
     let mut words = exec.argv.iter().skip(1).map(String::as_str);
     words.all(|word| !word.starts_with('-') || options.contains(&word))
 }
@@ -151,17 +176,4 @@ pub(crate) fn options(name: &[u8]) -> Option<&'static [&'static str]> {
         b"rm" | b"readlink" => &["-f"],
         _ => return None,
     })
-}
-
-/// Whether it is a bash that reads the file that BASH_ENV names: not as `sh`, with its user's
-/// privileges, for a script.
-fn reads_our_file(recording: &Recording, exec: &Exec) -> bool {
-    let name = |path| base_name(recording.path(path));
-    let is_script = exec.path != exec.image;
-    let own = name(exec.image) == b"bash" && (is_script || name(exec.path) == b"bash");
-    let mut options = exec.argv.iter().skip(1).take_while(|word| word.starts_with(['-', '+']));
-    // A login shell reads its profiles before ours, and what these start is not done inside.
-    let is_login = exec.argv.first().is_some_and(|word| word.starts_with('-'));
-    own && !is_login
-        && options.all(|word| !word.starts_with("--") && !word.contains(['p', 'i', 'r', 'l']))
 }

@@ -11,7 +11,8 @@
 //! | `environments` | which variables its programs' loaders read |
 //! | `search_value` | which order of a list's directories changes nothing that is found, and its value |
 //! | `calm_file` | what `becalm run` does at launch, as a file |
-//! | `inside` | which processes bash does without, for certain |
+//! | `inside` | which processes bash and dash do without, for certain |
+//! | `reach` | which shells would have the library that does |
 //! | `machine` | what can be done where the reader is, which no recording tells |
 //!
 //! What is not predicted to help is no cure. A storm without one has a file that says why.
@@ -35,6 +36,7 @@ mod path;
 mod plan;
 mod prediction;
 mod python;
+mod reach;
 mod read_ahead;
 mod repeat;
 mod search_list;

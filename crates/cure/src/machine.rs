@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 /// What can be done here; each is looked at only where it matters.
 #[derive(Clone, Copy, Debug)]
 pub struct Machine {
-    /// Whether bash takes the builtins of `becalm run --builtins`; of a script that was executed
-    /// itself, whether it is bash that runs it, and not as `sh`.
+    /// Whether bash takes the builtins of `becalm run --builtins`; of a script or shell that was executed
+    /// itself, whether the shell that runs it does.
     pub takes_builtins: fn(Option<&Path>) -> bool,
     /// Who can change a file in place.
     pub file_writer: fn(&Path) -> FileWriter,

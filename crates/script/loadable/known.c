@@ -1,7 +1,9 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "count.h"
 #include "known.h"
@@ -41,6 +43,16 @@ enum tool tool_named(const char *name)
     while (tool < TOOLS_KNOWN && strcmp(TOOL[tool].name, name) != 0)
         tool++;
     return tool;
+}
+
+enum tool tool_by_path(const char *path)
+{
+    struct stat file;
+    const char *slash = strrchr(path, '/');
+    enum tool tool = tool_named(slash ? slash + 1 : path);
+    bool is_one = tool < TOOLS_KNOWN && stat(path, &file) == 0 && S_ISREG(file.st_mode) &&
+                  faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) == 0;
+    return is_one ? tool : TOOLS_KNOWN;
 }
 
 const char *tool_name(enum tool tool)

@@ -37,8 +37,9 @@ void done(struct request *request);
    the program's status would have been the request's. */
 typedef bool act(struct request *request);
 
-act act_basename, act_cat, act_chmod, act_dirname, act_expr, act_grep, act_ln, act_mkdir, act_mv,
-    act_readlink, act_realpath, act_rm, act_rmdir, act_sed, act_touch, act_uname;
+act act_basename, act_cat, act_chmod, act_cut, act_dirname, act_expr, act_grep, act_head,
+    act_ln, act_mkdir, act_mv, act_readlink, act_realpath, act_rm, act_rmdir, act_sed, act_sort,
+    act_tail, act_touch, act_tr, act_uname, act_wc;
 
 /* Writes to standard output, as a program that writes once. False: nothing was written. */
 bool say(const char *bytes, size_t size);

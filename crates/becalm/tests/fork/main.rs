@@ -3,10 +3,12 @@
 #![allow(clippy::unwrap_used)] // A test program: what fails, fails the test.
 
 mod builtins;
+mod by_path;
 mod kept;
 mod line_times;
 mod lines;
 mod sh;
+mod subshells;
 mod substitutions;
 
 /// The program under test.

@@ -12,6 +12,11 @@ static struct {
     int count, depth;
 } shown;
 
+bool tools_are_hidden(void)
+{
+    return shown.depth > 0;
+}
+
 static void hide(void)
 {
     if (shown.depth++ > 0)
@@ -81,7 +86,7 @@ static int our_builtin(WORD_LIST *words)
     WORD_LIST *word = words;
     if (word && strcmp(word->word->word, "--") == 0)
         word = word->next;
-    return word && is_tool_name(word->word->word) ? hidden(bash_builtin, words)
+    return word && tool_of_word(word->word->word) < TOOLS_KNOWN ? hidden(bash_builtin, words)
                                                   : bash_builtin(words);
 }
 

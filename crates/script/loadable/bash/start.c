@@ -15,6 +15,7 @@
 #include "../reach.h"
 #include "bash.h"
 #include "start.h"
+#include "subshell.h"
 #include "substitute.h"
 
 /* What the next fork() is for, if it is for a program of ours. */
@@ -44,32 +45,40 @@ static void signals_for(sigset_t *defaults)
         sigaddset(defaults, SIGQUIT);
 }
 
-/* Called by make_child, which keeps the books of bash's children: for it, this is fork(). */
-static pid_t fork_or_spawn(void)
+pid_t spawn(char *path, char **argv, const posix_spawn_file_actions_t *actions)
 {
-    char *path = wanted.path;
-    wanted.path = NULL;
-    if (!path) {
-        pid_t known = child_that_is_known();
-        return known ? known : fork();
-    }
     posix_spawnattr_t how;
     sigset_t defaults;
     pid_t child;
     if (posix_spawnattr_init(&how) != 0)
-        return fork();
+        return 0;
     signals_for(&defaults);
     posix_spawnattr_setsigdefault(&how, &defaults);
     posix_spawnattr_setsigmask(&how, &top_level_mask);
     posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+    maybe_make_export_env();
+    put_command_name_into_env(path);
     char variable[REACH_VARIABLE], *list[reach_size(export_env)];
     char *const *with = reach(path, export_env, list, variable);
-    int why = posix_spawn(&child, path, NULL, &how, wanted.argv, with);
+    int why = posix_spawn(&child, path, actions, &how, argv, with);
     if (with != export_env && why == E2BIG)
-        why = posix_spawn(&child, path, NULL, &how, wanted.argv, export_env);
+        why = posix_spawn(&child, path, actions, &how, argv, export_env);
     posix_spawnattr_destroy(&how);
+    return why == 0 ? child : 0;
+}
+
+/* Called by make_child, which keeps the books of bash's children: for it, this is fork(). */
+static pid_t fork_or_spawn(void)
+{
+    char *path = wanted.path;
+    pid_t child;
+    wanted.path = NULL;
+    if (start_of_subshell(&child))
+        return child;
+    subshell_has_begun();
+    child = path ? spawn(path, wanted.argv, NULL) : child_that_is_known();
     /* A script without "#!", or what cannot be executed: bash knows what to do, or to say. */
-    return why == 0 ? child : fork();
+    return child ? child : fork();
 }
 
 /* What bash executes itself, in a child of its own. Tools were counted when bash asked for them. */
@@ -86,8 +95,6 @@ static int execve_counted(const char *path, char *const *argv, char *const *envp
 
 int start(char *path, char **argv)
 {
-    maybe_make_export_env();
-    put_command_name_into_env(path);
     const char *printed = the_printed_command_except_trap;
     printed = printed ? printed : argv[0];
     char *text = strcpy(xmalloc(strlen(printed) + 1), printed);
@@ -101,6 +108,8 @@ int start(char *path, char **argv)
         /* As in bash's execute_disk_command. */
         reset_terminating_signals();
         restore_original_signals();
+        maybe_make_export_env();
+        put_command_name_into_env(path);
         subshell_environment = (subshell_environment & ~SUBSHELL_IGNTRAP) | SUBSHELL_FORK;
         exit(shell_execve(path, argv, export_env));
     }
@@ -138,18 +147,18 @@ static bool take_over(struct dl_phdr_info *program, const ElfW(Dyn) *dynamic)
     static const struct {
         const char *name;
         void *ours;
-    } CALL[] = {{"fork", fork_or_spawn},
-                {"execve", execve_counted},
-                {"pipe", pipe_noted},
-                {"waitpid", waitpid_or_known}};
-    enum { CALLS = sizeof CALL / sizeof *CALL };
+        int number;
+    } CALL[] = {{"fork", fork_or_spawn, 0},   {"execve", execve_counted, 1},
+                {"pipe", pipe_noted, 2},      {"waitpid", waitpid_or_known, 3},
+                {"open", open_or_again, 4},   {"open64", open_or_again, 4}};
+    enum { CALLS = sizeof CALL / sizeof *CALL, ALL = 1 << 5 };
     int taken = 0;
     for (const ElfW(Rela) *call = calls; call < calls + size / sizeof *calls; call++)
         for (int i = 0; i < CALLS; i++)
             if (strcmp(names + symbols[ELF64_R_SYM(call->r_info)].st_name, CALL[i].name) == 0 &&
                 write_pointer((void **)(program->dlpi_addr + call->r_offset), CALL[i].ours))
-                taken++;
-    return taken == CALLS;
+                taken |= 1 << CALL[i].number;
+    return taken == ALL - 1;
 }
 
 /* The program itself is the first that is reported. */

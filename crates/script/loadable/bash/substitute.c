@@ -8,6 +8,7 @@
 #include "bash.h"
 #include "detour.h"
 #include "pure.h"
+#include "subshell.h"
 #include "substitute.h"
 
 /* No more than any pipe takes at once. */
@@ -29,8 +30,17 @@ int pipe_noted(int *ends)
     if (failed == 0) {
         child.ends[0] = ends[0];
         child.ends[1] = ends[1];
+        note_pipe(ends);
     }
     return failed;
+}
+
+void tell_of_child(pid_t pid, int status)
+{
+    child.is_known = true;
+    child.status = status;
+    child.pid = pid - 1;
+    said.size = 0;
 }
 
 pid_t child_that_is_known(void)
@@ -48,11 +58,13 @@ pid_t child_that_is_known(void)
 
 pid_t waitpid_or_known(pid_t pid, int *status, int flags)
 {
+    if (waits_for_interrupted(flags))
+        return 0;
     if (!child.has_ended || (pid != -1 && pid != child.pid))
         return waitpid(pid, status, flags);
     child.has_ended = false;
     if (status)
-        *status = child.status << 8;
+        *status = child.status;
     return child.pid;
 }
 
@@ -60,7 +72,9 @@ static struct detour substituting;
 
 static WORD_DESC *our_command_substitute(char *string, int quoted, int flags)
 {
-    child.is_known = string && run_purely(string, &said, &child.status) && said.size <= MOST_SAID;
+    int status;
+    child.is_known = string && run_purely(string, &said, &status) && said.size <= MOST_SAID;
+    child.status = status << 8;
     lead_back(&substituting);
     WORD_DESC *result = command_substitute(string, quoted, flags);
     lead_again(&substituting);

@@ -7,6 +7,9 @@
 /* Has bash's command substitution come here. */
 bool take_over_substitution(void);
 
+/* The next child to be born is one that has ended already, with a status as of waitpid(). */
+void tell_of_child(pid_t child, int status);
+
 /* For bash's own calls: a pipe, a child's birth (0: it is to be made), and its end. */
 int pipe_noted(int *ends);
 pid_t child_that_is_known(void);

@@ -9,6 +9,7 @@
 #include "hide.h"
 #include "shell.h"
 #include "start.h"
+#include "subshell.h"
 #include "substitute.h"
 #include "tools.h"
 
@@ -53,11 +54,13 @@ static void request_of(struct request *request, const char *name, WORD_LIST *wor
 
 static int run(enum tool tool, WORD_LIST *words)
 {
-    char *path = look_up(tool_name(tool));
+    bool by_path = this_command_name && strchr(this_command_name, '/');
+    const char *name = by_path ? this_command_name : tool_name(tool);
+    char *path = look_up(name);
     if (!path)
         return EX_DISKFALLBACK;
     struct request request;
-    request_of(&request, tool_name(tool), words);
+    request_of(&request, name, words);
     /* A script that bash reads from there is bash's, as far as it has read. */
     request.no_input = default_buffered_input == 0;
     maybe_make_export_env();
@@ -81,18 +84,29 @@ static void count_started_by_bash(const char *name)
     if (find_function(name))
         return;
     if (asked == name)
-        count(tool_named(name), SHELL);
+        count(tool_of_word(name), SHELL);
     asked = asked == name ? NULL : name;
 }
 
 static void add_tools(void);
+
+/* bash itself has no builtins with a slash in their names: such a one is asked for to be executed. */
+static struct builtin *builtin_named(char *name)
+{
+    if (!strchr(name, '/'))
+        return builtin_address_internal(name, 0);
+    enum tool tool = restricted || tools_are_hidden() ? TOOLS_KNOWN : tool_by_path(name);
+    struct builtin *found =
+        tool < TOOLS_KNOWN ? builtin_address_internal((char *)tool_name(tool), 0) : NULL;
+    return found && is_tool(found->function) ? found : NULL;
+}
 
 /* bash asks which builtin a command is before it does anything for it, redirections and variables
    of its own included: where a builtin would show, there is none. */
 static sh_builtin_func_t *our_find_shell_builtin(char *name)
 {
     add_tools();
-    struct builtin *found = builtin_address_internal(name, 0);
+    struct builtin *found = builtin_named(name);
     if (found && is_tool(found->function) && !shell_is_plain()) {
         /* Before it expands assignments, it asks once more. */
         if (!subst_assign_varlist)
@@ -113,7 +127,8 @@ __attribute__((constructor)) static void load(void)
     read_known((void *)load);
     remember_limits();
     ready = take_over_calls() && hide_tools() &&
-            lead(&finding, find_shell_builtin, our_find_shell_builtin) && take_over_substitution();
+            lead(&finding, find_shell_builtin, our_find_shell_builtin) && take_over_substitution() &&
+            take_over_subshells();
     if (!ready)
         return;
     count_in_file();
@@ -135,9 +150,9 @@ bool is_tool(sh_builtin_func_t *function)
     return false TOOLS(IS_IT);
 }
 
-bool is_tool_name(const char *name)
+enum tool tool_of_word(const char *word)
 {
-    return tool_named(name) < TOOLS_KNOWN;
+    return strchr(word, '/') ? tool_by_path(word) : tool_named(word);
 }
 
 /* What "enable -f" does for a shell that reads BASH_ENV, where bash was started with the library:

@@ -3,10 +3,12 @@
 
 #include <stdbool.h>
 
+#include "../known.h"
 #include "bash.h"
 
 /* Whether a builtin's function is one of ours. */
 bool is_tool(sh_builtin_func_t *function);
 
-/* Whether a name is one of a tool. */
-bool is_tool_name(const char *name);
+/* The tool that a command's first word names, be it by the path of its file; TOOLS_KNOWN if there is
+   none. */
+enum tool tool_of_word(const char *word);

@@ -105,7 +105,11 @@ pub(super) fn look(path: &SearchPath) -> Vec<(Host, PathBuf)> {
 
 /// A program of many names (busybox) is another.
 fn is_named_as_a_launcher(file: &Path) -> bool {
-    let name = file.file_name().and_then(OsStr::to_str).unwrap_or_default();
+    file.file_name().and_then(OsStr::to_str).is_some_and(starts_shells)
+}
+
+/// Whether a program of this name starts shells with their library, once it has its own.
+pub fn starts_shells(name: &str) -> bool {
     LAUNCHERS.contains(&name) || name.starts_with("perl5")
 }
 
@@ -177,5 +181,5 @@ pub(super) fn of(file: &Path, hosts: &[(Host, PathBuf)]) -> Option<Host> {
         };
         hosts.iter().find(|(_, file)| same(file)).map(|(host, _)| *host)
     };
-    is(file).or_else(|| is(Path::new(super::shell::first_line(file)?.first()?)))
+    is(file).or_else(|| is(&super::shell::interpreter_file(file)?))
 }

@@ -37,6 +37,7 @@ use programs::SearchPath;
 pub use count::{
     CountFile, CountedProgram, CountedStarts, StartOutcomes, VARIABLE as COUNT_VARIABLE,
 };
+pub use hosts::starts_shells;
 pub use programs::{BuiltinProgram, ProgramMatch};
 pub use shell::without_effect;
 

@@ -6,7 +6,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{BufRead, BufReader, IsTerminal, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use launch::Command;
 
@@ -53,18 +53,28 @@ fn why_not_reached() -> &'static str {
     if loader_is_told() { ", and a variable of the loader's (LD_…) is set" } else { "" }
 }
 
-/// What a script is run by: its interpreter, and the word behind it. `env` is seen through.
-pub(super) fn first_line(file: &Path) -> Option<Vec<OsString>> {
+/// The program that the kernel executes for a script, and the words behind it.
+fn interpreter(file: &Path) -> Option<(Vec<u8>, Vec<u8>)> {
     let mut line = Vec::new();
     BufReader::new(File::open(file).ok()?).take(MOST_LINE).read_until(b'\n', &mut line).ok()?;
     if line.starts_with(b"\x7fELF") {
         return None;
     }
     // Without that line it is a script of the shell's (execvp(3)).
-    let Some(line) = line.strip_prefix(b"#!") else { return Some(vec!["/bin/sh".into()]) };
-    let text = line.trim_ascii();
+    let text = line.strip_prefix(b"#!").unwrap_or(b"/bin/sh").trim_ascii();
     let split = text.iter().position(u8::is_ascii_whitespace).unwrap_or(text.len());
-    let (program, word) = (&text[..split], text[split..].trim_ascii());
+    Some((text[..split].to_vec(), text[split..].trim_ascii().to_vec()))
+}
+
+/// That program's file.
+pub(super) fn interpreter_file(file: &Path) -> Option<PathBuf> {
+    Some(OsString::from_vec(interpreter(file)?.0).into())
+}
+
+/// What a script is run by: its interpreter, and the word behind it. `env` is seen through.
+fn first_line(file: &Path) -> Option<Vec<OsString>> {
+    let (program, word) = interpreter(file)?;
+    let (program, word) = (&program[..], &word[..]);
     let words: Vec<&[u8]> = if program.ends_with(b"/env") {
         let word = word.strip_prefix(b"-S").unwrap_or(word);
         word.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).collect()
