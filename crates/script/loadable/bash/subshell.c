@@ -120,11 +120,43 @@ static bool add_redirections(const struct pipeline *pipeline)
     return true;
 }
 
-static bool is_program(const char *path)
+/* Whether a name is a compiler's: "gcc", "x86_64-linux-gnu-gcc-12", "clang++-14". */
+static bool is_compilers(const char *name)
 {
+    static const char *const NAMES[] = {"cc",  "gcc",   "c++", "g++", "cpp",  "clang", "clang++",
+                                        "tcc", "icc",   "icx", "icpc", "icpx", "ifort", "ifx",
+                                        "nvc", "nvc++", "f77", "f95", "gfortran", "flang"};
+    size_t length = strlen(name), end;
+    /* A version behind it. */
+    for (end = length; end > 0 && strchr("0123456789.", name[end - 1]); end--)
+        ;
+    if (end < length && end > 0 && name[end - 1] == '-')
+        length = end - 1;
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++) {
+        size_t of = strlen(NAMES[i]);
+        if (of <= length && strncmp(name + length - of, NAMES[i], of) == 0 &&
+            (of == length || name[length - of - 1] == '-'))
+            return true;
+    }
+    return false;
+}
+
+/* Programs that ask for no parent, and signal none: theirs is the shell here, and would be its copy.
+   Scripts may do that under such a name, too. */
+static bool is_compiler(const char *path)
+{
+    const char *slash = strrchr(path, '/');
     struct stat file;
-    return stat(path, &file) == 0 && S_ISREG(file.st_mode) &&
-           faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) == 0;
+    char start[4] = "";
+    if (!is_compilers(slash ? slash + 1 : path) || stat(path, &file) != 0 ||
+        !S_ISREG(file.st_mode) || faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) != 0)
+        return false;
+    int opened = open(path, O_RDONLY | O_CLOEXEC);
+    bool is_elf = opened >= 0 && read(opened, start, sizeof start) == sizeof start &&
+                  memcmp(start, "\177ELF", sizeof start) == 0;
+    if (opened >= 0)
+        close(opened);
+    return is_elf;
 }
 
 static bool take_program(const WORD_LIST *words)
@@ -140,7 +172,7 @@ static bool take_program(const WORD_LIST *words)
         program.argv[count++] = strcpy(xmalloc(strlen(words->word->word) + 1), words->word->word);
     program.argv[count] = NULL;
     program.path = program_of_word(program.argv[0]);
-    return program.path && is_program(program.path);
+    return program.path && is_compiler(program.path);
 }
 
 static bool find_program(const struct pipeline *written, int depth)
