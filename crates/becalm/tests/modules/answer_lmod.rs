@@ -276,7 +276,8 @@ fn when_a_file_was_last_read_is_asked_each_time() {
             scene.file(&format!("read/m{at}/1.lua"), &format!("setenv(\"TOLD\", {asked})\n"));
         }
         let told = "require('posix').stat('/etc/passwd')";
-        let known = format!("{told}.mode .. {told}.mtime .. require('lfs').attributes('/etc').mode");
+        let known =
+            format!("{told}.mode .. {told}.mtime .. require('lfs').attributes('/etc').mode");
         scene.file("read/known/1.lua", &format!("setenv(\"TOLD\", {known})\n"));
         let path = scene.at("read").to_str().unwrap().to_owned();
         scene.environment.insert("MODULEPATH".into(), path);

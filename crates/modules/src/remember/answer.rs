@@ -5,7 +5,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use launch::Ended;
 use serde::{Deserialize, Serialize};
-use watch::dependencies::{AnswerDependency, DependencyTrace, LeftBecause, WrittenTo, folded};
+use watch::dependencies::{
+    AnswerDependency, DependencyTrace, LeftBecause, WrittenTo, descriptor_kind, folded,
+};
 
 use super::ModuleQuestion;
 use super::trees::{IndexedTree, take_indexed};
@@ -112,7 +114,7 @@ impl RememberedAnswer {
 }
 
 /// Without what need not be asked: who may read a file that has the same attributes for the same user,
-/// and attributes that are those of a content.
+/// attributes that are those of a content, and that what is a file or a pipe is no terminal.
 fn without_implied(mut dependencies: Vec<AnswerDependency>) -> Vec<AnswerDependency> {
     let mut known = HashMap::new();
     for dependency in &dependencies {
@@ -127,6 +129,11 @@ fn without_implied(mut dependencies: Vec<AnswerDependency>) -> Vec<AnswerDepende
         AnswerDependency::Access { path, mode, effective: false, told: 0 } => {
             // To write or to execute depends on how the filesystem is mounted, too.
             !known.contains_key(path) || mode & !(libc::R_OK as u32) != 0
+        }
+        // An answer is found by these.
+        AnswerDependency::Descriptor { fd, told } => *told != descriptor_kind(*fd),
+        AnswerDependency::Terminal { fd, told: Err(libc::ENOTTY), .. } => {
+            !matches!(descriptor_kind(*fd), libc::S_IFREG | libc::S_IFIFO)
         }
         _ => true,
     });

@@ -253,7 +253,11 @@ impl TclPrelude {
             }
         }
         let (in_place, file) = self.make(path)?;
-        self.made.replace(Some(MadeInit { path: path.to_owned(), in_place: in_place.clone(), _file: file }));
+        self.made.replace(Some(MadeInit {
+            path: path.to_owned(),
+            in_place: in_place.clone(),
+            _file: file,
+        }));
         Some(in_place)
     }
 

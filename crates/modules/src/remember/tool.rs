@@ -98,11 +98,7 @@ impl AnsweringTool {
     }
 
     /// The words that run it; behind a prelude, if there is one.
-    pub fn argv(
-        &self,
-        prelude: Option<&Path>,
-        question: &super::ModuleQuestion,
-    ) -> Vec<OsString> {
+    pub fn argv(&self, prelude: Option<&Path>, question: &super::ModuleQuestion) -> Vec<OsString> {
         let mut argv = vec![self.interpreter.clone()];
         argv.extend(self.language.words(prelude));
         argv.push(self.script.clone().into());

@@ -44,7 +44,9 @@ impl FollowedCommand<'_> {
                     may_open(&path, told.ok())?;
                     // What it was told of it is told again, whether it is opened or not.
                     if let (true, Ok(told)) = (is_tool, told)
-                        && self.known.contains(&AnswerDependency::Content { path: path.clone(), told })
+                        && self
+                            .known
+                            .contains(&AnswerDependency::Content { path: path.clone(), told })
                     {
                         return Ok(None);
                     }
@@ -62,7 +64,10 @@ impl FollowedCommand<'_> {
                 if result == 0 {
                     tell(thread, at, &raw[..size])?;
                 }
-                self.add(AnswerDependency::Attributes { path, follow, told });
+                // Name services look whether their root is still the one that they know.
+                if !(self.asks_for_user && path.as_bytes() == b"/") {
+                    self.add(AnswerDependency::Attributes { path, follow, told });
+                }
                 result
             }
             Question::Access { path, mode, effective } => {
