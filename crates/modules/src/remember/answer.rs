@@ -127,8 +127,12 @@ fn without_implied(mut dependencies: Vec<AnswerDependency>) -> Vec<AnswerDepende
             known.get(path) != Some(told)
         }
         AnswerDependency::Access { path, mode, effective: false, told: 0 } => {
-            // To write or to execute depends on how the filesystem is mounted, too.
-            !known.contains_key(path) || mode & !(libc::R_OK as u32) != 0
+            // To write, or to execute a file, depends on how the filesystem is mounted, too.
+            let implied = known.get(path).map_or(0, |told| match told.mode & libc::S_IFMT {
+                libc::S_IFDIR => libc::R_OK | libc::X_OK,
+                _ => libc::R_OK,
+            });
+            !known.contains_key(path) || mode & !(implied as u32) != 0
         }
         // An answer is found by these.
         AnswerDependency::Descriptor { fd, told } => *told != descriptor_kind(*fd),

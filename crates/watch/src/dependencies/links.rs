@@ -1,37 +1,86 @@
-//! Names that are no links, many of them on the way to one: looked at by one call.
+//! Names that are no links: what is looked at once as it is itself says all that a look through it says,
+//! and of many names on a way one look says so.
 //!
 //! Tcl asks of each name on the way to a file whether it is a link. Where none is, one look at the last
 //! of them says so of all (openat2(2)).
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::ffi::{CStr, CString};
 
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2, readlink};
 use rustix::io::Errno;
 
-use super::AnswerDependency;
+use super::{AnswerDependency, StatAttributes};
 
-/// The same dependencies: of paths of which no name is a link, the longest says so.
-pub(super) fn joined(dependencies: Vec<AnswerDependency>) -> Vec<AnswerDependency> {
-    let no_links: HashSet<&CStr> = dependencies.iter().filter_map(no_link).collect();
-    let is_whole = |path: &CStr| names(path).all(|way| no_links.contains(way.as_c_str()));
-    let whole: BTreeSet<CString> = no_links
-        .iter()
-        .filter(|path| is_plain(path) && is_whole(path))
-        .map(|path| CString::from(*path))
-        .collect();
-    let above: HashSet<CString> = whole.iter().flat_map(|path| ways(path)).collect();
-    let mut kept: Vec<AnswerDependency> = Vec::with_capacity(dependencies.len());
-    for dependency in dependencies {
-        match no_link(&dependency) {
-            Some(path) if above.contains(path) => {}
-            Some(path) if whole.contains(path) && names(path).count() > 1 => {
-                kept.push(AnswerDependency::NoLinks { path: path.to_owned() });
-            }
-            _ => kept.push(dependency),
+/// To open and to close takes two calls: more names than that are joined.
+const TOGETHER: usize = 3;
+
+/// Fewer dependencies that say the same.
+pub(super) fn joined(mut dependencies: Vec<AnswerDependency>) -> Vec<AnswerDependency> {
+    look_at_itself(&mut dependencies);
+    let itself: HashMap<CString, StatAttributes> =
+        dependencies.iter().filter_map(looked_at_itself).collect();
+    let mut kept = HashSet::new();
+    dependencies.retain(|dependency| match dependency {
+        AnswerDependency::Attributes { path, follow: false, told: Ok(told) }
+            if itself.get(path) == Some(told) =>
+        {
+            kept.insert(path.clone())
+        }
+        AnswerDependency::Content { path, told }
+        | AnswerDependency::Attributes { path, follow: true, told: Ok(told) } => {
+            itself.get(path) != Some(told)
+        }
+        dependency => no_link(dependency).is_none_or(|path| !itself.contains_key(path)),
+    });
+    let links: HashSet<CString> =
+        dependencies.iter().filter_map(no_link).map(CString::from).collect();
+    let mut paths: Vec<&CString> = links.iter().filter(|path| is_plain(path)).collect();
+    paths.sort_by_key(|path| (std::cmp::Reverse(path.count_bytes()), *path));
+    let (mut whole, mut said) = (HashSet::new(), HashSet::new());
+    for path in paths {
+        let names: Vec<CString> = names(path).collect();
+        let is_known = |name: &CString| links.contains(name) || itself.contains_key(name);
+        let left = names.iter().filter(|name| links.contains(*name) && !said.contains(*name));
+        if left.count() >= TOGETHER && names.iter().all(is_known) {
+            whole.insert(path.clone());
+            said.extend(names);
         }
     }
-    kept
+    let kept = dependencies.into_iter().filter_map(|dependency| match no_link(&dependency) {
+        Some(path) if whole.contains(path) => {
+            Some(AnswerDependency::NoLinks { path: path.to_owned() })
+        }
+        Some(path) if said.contains(path) => None,
+        _ => Some(dependency),
+    });
+    kept.collect()
+}
+
+/// Of what is no link, one look at it says what both say.
+fn look_at_itself(dependencies: &mut [AnswerDependency]) {
+    let links: HashSet<CString> =
+        dependencies.iter().filter_map(no_link).map(CString::from).collect();
+    for dependency in dependencies {
+        if let AnswerDependency::Content { path, told } = dependency
+            && links.contains(path)
+        {
+            let (path, told) = (std::mem::take(path), Ok(*told));
+            *dependency = AnswerDependency::Attributes { path, follow: false, told };
+        }
+    }
+}
+
+/// What was told of a path itself, where it is no link.
+fn looked_at_itself(dependency: &AnswerDependency) -> Option<(CString, StatAttributes)> {
+    match dependency {
+        AnswerDependency::Attributes { path, follow: false, told: Ok(told) }
+            if told.mode & libc::S_IFMT != libc::S_IFLNK =>
+        {
+            Some((path.clone(), *told))
+        }
+        _ => None,
+    }
 }
 
 /// The path that a dependency says is there and no link.
@@ -48,16 +97,12 @@ fn is_plain(path: &CStr) -> bool {
     names.next() == Some(b"") && names.all(|name| !matches!(name, b"" | b"." | b".."))
 }
 
-/// The paths of the directories above one, but for the root.
-fn ways(path: &CStr) -> impl Iterator<Item = CString> {
+/// The paths of the directories above one, but for the root, and its own.
+fn names(path: &CStr) -> impl Iterator<Item = CString> {
     let bytes = path.to_bytes();
     let ends = bytes.iter().enumerate().skip(1).filter(|(_, byte)| **byte == b'/');
-    ends.filter_map(|(end, _)| CString::new(&bytes[..end]).ok())
-}
-
-/// The same, and the path itself.
-fn names(path: &CStr) -> impl Iterator<Item = CString> {
-    ways(path).chain([path.to_owned()])
+    let above = ends.filter_map(|(end, _)| CString::new(&bytes[..end]).ok());
+    above.chain([path.to_owned()])
 }
 
 /// Whether a path leads to something, and no name of it is a link.
@@ -91,12 +136,42 @@ mod tests {
 
     #[test]
     fn the_last_of_names_that_are_no_links_says_so_of_all_above() {
-        let [a, ab, abc, ad, e, ef] = [c"/a", c"/a/b", c"/a/b/c", c"/a/d", c"/e", c"/e/../f"];
-        // Of `/g` nothing is known.
-        let asked = [a, ab, e, abc, ad, ef, c"/g/h"].map(link);
-        let whole = |path: &CStr| AnswerDependency::NoLinks { path: path.to_owned() };
-        let left = [link(e), whole(abc), whole(ad), link(ef), link(c"/g/h")];
-        assert_eq!(joined(asked.into()), left);
+        let [a, ab, abc, abd, ef] = [c"/a", c"/a/b", c"/a/b/c", c"/a/b/d", c"/e/../f"];
+        // Of `/g` and `/g/h` nothing is known.
+        let asked = [a, ab, abd, abc, ef, c"/g/h/i"].map(link);
+        let whole = AnswerDependency::NoLinks { path: abc.to_owned() };
+        assert_eq!(joined(asked.into()), [link(abd), whole, link(ef), link(c"/g/h/i")]);
+    }
+
+    #[test]
+    fn what_is_looked_at_itself_and_is_no_link_is_looked_at_once() {
+        let about = |path: &CStr, follow| AnswerDependency::Attributes {
+            path: path.to_owned(),
+            follow,
+            told: StatAttributes::of(path, follow).map_err(Errno::raw_os_error),
+        };
+        let content = |path: &CStr| AnswerDependency::Content {
+            path: path.to_owned(),
+            told: StatAttributes::of(path, true).unwrap(),
+        };
+        let scene = tempfile::tempdir().unwrap();
+        symlink(scene.path(), scene.path().join("link")).unwrap();
+        let (directory, to_it) = (path(scene.path()), path(&scene.path().join("link")));
+        let (directory, to_it) = (directory.as_c_str(), to_it.as_c_str());
+        let all = |path| vec![content(path), link(path), about(path, false), about(path, true)];
+        assert_eq!(joined(all(directory)), [about(directory, false)]);
+        let read = vec![link(directory), content(directory)];
+        assert_eq!(joined(read), [about(directory, false)]);
+        // A link may come to lead elsewhere, and what it leads to may change.
+        let mut through = all(to_it);
+        through.remove(1);
+        assert_eq!(joined(through.clone()), through);
+        // Two looks with a change in between.
+        let mut other = about(directory, false);
+        if let AnswerDependency::Attributes { told: Ok(told), .. } = &mut other {
+            told.size += 1;
+        }
+        assert_eq!(joined(vec![content(directory), other.clone()]), [content(directory), other]);
     }
 
     #[test]
