@@ -264,14 +264,14 @@ impl TclPrelude {
     fn make(&self, path: &CStr) -> Option<(FileInPlace, OwnedFd)> {
         // That of Debian's 8.6 has 25 kB.
         const MOST: u64 = 1 << 20;
-        // A package may have a file of that name, too.
-        const TCLS_OWN: &[u8] = b"\npackage require -exact Tcl ";
+        // A package may have a file of that name, too. Tcl 9 is called tcl.
+        const TCLS_OWN: &[u8] = b"\npackage require -exact tcl ";
         let mut init = File::open(OsStr::from_bytes(path.to_bytes())).ok()?;
         let opened = CString::new(format!("/proc/self/fd/{}", init.as_raw_fd())).ok()?;
         let told = StatAttributes::of(&opened, true).ok().filter(|told| told.size < MOST)?;
         let mut whole = Vec::new();
         init.read_to_end(&mut whole).ok()?;
-        if !whole.windows(TCLS_OWN.len()).any(|text| text == TCLS_OWN) {
+        if !whole.windows(TCLS_OWN.len()).any(|text| text.eq_ignore_ascii_case(TCLS_OWN)) {
             return None;
         }
         whole.push(b'\n');

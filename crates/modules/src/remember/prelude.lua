@@ -523,11 +523,12 @@ local function tells_of_file(name)
    end
 end
 
--- What is passed over by these is not hidden from.
-for _, name in ipairs { "next", "rawget" } do
+-- What goes on from one field to the next, or past metamethods, would not see what is hidden. Lmod asks for
+-- the first field, to see whether there is one.
+for name, sees in pairs { next = function(_, key) return key ~= nil end, rawget = function() return true end } do
    local original = _G[name]
    _G[name] = function(...)
-      show((...))
+      if sees(...) then show((...)) end
       return forward(name, original, ...)
    end
 end

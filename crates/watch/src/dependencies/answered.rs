@@ -29,7 +29,10 @@ impl FollowedCommand<'_> {
         use PendingQuestion as Question;
         let is_tool = role == ProcessRole::Tool;
         let question = match question {
-            Question::Open(path) if is_tool => self.read_in_place(thread, path, entry)?,
+            // As long as an interpreter is made: its own code may read the same file.
+            Question::Open(path) if is_tool && self.asks_for_user => {
+                self.read_in_place(thread, path, entry)?
+            }
             question => question,
         };
         let result = match question {
