@@ -35,6 +35,8 @@ def arguments():
     parser.add_argument("--old", type=pathlib.Path, required=True, help="modulecmd.tcl of 5.2")
     parser.add_argument("--modules", type=pathlib.Path, required=True, help="where newer tools are")
     given = parser.parse_args()
+    if min(given.rounds, given.large_rounds, given.pairs) < 2:
+        parser.error("--rounds, --large-rounds, --pairs: at least 2: quartiles are shown")
     if 0 < given.large < 10:
         parser.error("--large: 0, or at least 10: the versions of one name")
     return given

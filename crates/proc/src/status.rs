@@ -17,9 +17,16 @@ impl ProcessStatus {
 
     /// That of this process.
     pub fn own() -> Option<ProcessStatus> {
-        // In one read: its size is not told.
-        let mut text = Vec::with_capacity(4096);
-        std::fs::File::open("/proc/self/status").ok()?.read_to_end(&mut text).ok()?;
+        // All that there is room for comes in one read (proc(5)'s seq_file); what has as many groups as
+        // fill it is read to its end.
+        const ROOM: usize = 32 << 10;
+        let mut text = vec![0; ROOM];
+        let mut status = std::fs::File::open("/proc/self/status").ok()?;
+        let length = status.read(&mut text).ok()?;
+        text.truncate(length);
+        if length == ROOM {
+            status.read_to_end(&mut text).ok()?;
+        }
         Some(ProcessStatus { text })
     }
 

@@ -27,7 +27,7 @@ fn rewrite_unseen(path: &Path) {
     file.set_modified(before.modified().unwrap()).unwrap();
 }
 
-const CHANGES: [(&str, Change); 22] = [
+const CHANGES: [(&str, Change); 23] = [
     ("edit", |scene| drop(scene.file("gcc/12", "#%Module\nsetenv GCC other\n"))),
     ("edit, with the old time", |scene| rewrite_unseen(&at(scene, "gcc/12"))),
     ("empty", |scene| drop(scene.file("gcc/12", ""))),
@@ -55,6 +55,10 @@ const CHANGES: [(&str, Change); 22] = [
     ("another directory in its place", |scene| {
         fs::rename(at(scene, "gcc"), scene.at("old")).unwrap();
         scene.file("gcc/1", "#%Module\nsetenv GCC one\n");
+    }),
+    ("a link to it in the place of a directory above", |scene| {
+        fs::rename(&scene.modulepath, scene.at("behind")).unwrap();
+        symlink(scene.at("behind"), &scene.modulepath).unwrap();
     }),
     ("a link in its place", |scene| {
         fs::rename(at(scene, "gcc/12"), scene.at("moved")).unwrap();

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, SystemTime};
 
 use crate::BECALM;
-use crate::scene::lmod::{LMOD_6_6, LMODS, LmodScene};
+use crate::scene::lmod::{LMOD_6_6, LMODS, LmodScene, said};
 
 const QUESTIONS: &[&[&str]] = &[
     &["bash", "avail"],
@@ -196,8 +196,6 @@ fn what_cannot_be_given_again_is_left_to_lmod_each_time() {
         scene.file("odd/tclclock/1", "#%Module\nsetenv THEN [clock seconds]\n");
         scene.file("odd/tclprogram/1", "#%Module\nsetenv SAID [exec echo hello]\n");
         scene.file("odd/posix/1.lua", "require(\"posix\").gettimeofday()\n");
-        let access = "tostring(require(\"lfs\").attributes(\"/etc/passwd\").access)";
-        scene.file("odd/access/1.lua", &format!("setenv(\"READ\", {access})\n"));
         scene.file("odd/error/1.lua", "local _, e = pcall(os.getenv)\nsetenv(\"E\", e)\n");
         let odd = scene.at("odd").to_str().unwrap().to_owned();
         scene.environment.insert("MODULEPATH".into(), odd);
@@ -209,7 +207,6 @@ fn what_cannot_be_given_again_is_left_to_lmod_each_time() {
             ("tclclock", "the clock"),
             ("tclprogram", "it starts a program"),
             ("posix", "the clock"),
-            ("access", "when a file was last read"),
             ("error", "in a way that fails"),
         ] {
             let words = ["bash", "load", module];
@@ -231,6 +228,101 @@ fn what_cannot_be_given_again_is_left_to_lmod_each_time() {
         assert!(!scene.is_remembered(&save));
         assert_eq!(scene.asked(&save).0, Some(0));
         assert!(scene.real(&["bash", "-t", "savelist"]).2.contains("mine"));
+    });
+}
+
+#[test]
+fn a_modulefile_in_tcl_sees_the_interpreter_that_it_sees_without_becalm() {
+    everywhere(|scene| {
+        for (name, asked) in [
+            ("program", "info nameofexecutable"),
+            ("words", "list [info exists ::argv0] [info script] $::auto_path"),
+            ("commands", "lsort [info commands ::*]"),
+            ("globals", "lsort [info globals]"),
+            ("packages", "list [package names] [info library] [interp slaves] [info loaded]"),
+            ("error", "catch {error mine}; set ::errorInfo"),
+            (
+                "read",
+                "file size [info library]/init.tcl; set f [open [info library]/init.tcl]; string length [read $f]",
+            ),
+            ("frame", "list [info level] [info frame] [namespace current]"),
+        ] {
+            scene.file(&format!("tcl/{name}/1"), &format!("#%Module\nsetenv TOLD [{asked}]\n"));
+        }
+        let (tcl, core) = (scene.at("tcl"), scene.at("core"));
+        let both = format!("{}:{}", tcl.display(), core.display());
+        scene.environment.insert("MODULEPATH".into(), both);
+        for name in
+            ["program", "words", "commands", "globals", "packages", "error", "read", "frame"]
+        {
+            equals_lmod_and_is_remembered(scene, &[&["bash", "load", name]]);
+        }
+    });
+}
+
+/// What Lua tells of a file that no change of it tells.
+const LAST_READ: &[&str] = &[
+    "require('lfs').attributes(FILE).access",
+    "require('lfs').attributes(FILE, 'access')",
+    "require('lfs').symlinkattributes(FILE).blocks",
+    "require('posix').stat(FILE).atime",
+    "require('posix').stat(FILE, 'mode', 'atime')",
+    "require('posix').lstat(FILE).st_atime",
+    "require('posix.sys.stat').stat(FILE).st_atime",
+    "require('posix.sys.stat').lstat(FILE).st_blocks",
+    "(function() local t = require('posix').stat(FILE) return tostring(next(t, (next(t))) ~= nil) end)()",
+    "(function() local n = 0 for _ in pairs(require('lfs').attributes(FILE)) do n = n + 1 end return n end)()",
+];
+
+#[test]
+fn when_a_file_was_last_read_is_asked_each_time() {
+    everywhere(|scene| {
+        for (at, asked) in LAST_READ.iter().enumerate() {
+            let asked = asked.replace("FILE", "'/etc/passwd'");
+            scene.file(&format!("read/m{at}/1.lua"), &format!("setenv(\"TOLD\", {asked})\n"));
+        }
+        let told = "require('posix').stat('/etc/passwd')";
+        let (lfs, some) = ("require('lfs').attributes('/etc')", "tostring(next");
+        let known = format!("{told}.mode .. {told}.mtime .. {lfs}.mode .. {some}({lfs}) ~= nil)");
+        scene.file("read/known/1.lua", &format!("setenv(\"TOLD\", {known})\n"));
+        let path = scene.at("read").to_str().unwrap().to_owned();
+        scene.environment.insert("MODULEPATH".into(), path);
+        std::thread::sleep(Duration::from_secs(3));
+        equals_lmod_and_is_remembered(scene, &[&["bash", "load", "known"]]);
+        for (at, asked) in LAST_READ.iter().enumerate() {
+            let module = format!("m{at}");
+            let words = ["bash", "load", &module];
+            assert_eq!(scene.asked(&words), scene.real(&words), "{asked}");
+            let why = scene.why(&words).1;
+            assert!(why.contains("when a file was last read"), "{asked}: {why}");
+        }
+    });
+}
+
+#[test]
+fn other_limits_are_another_answer() {
+    everywhere(|scene| {
+        let core = "require('posix').getrlimit('core')";
+        let both = "select(2, require('posix').getrlimit('nofile'))";
+        scene.file("core/limits/1.lua", &format!("setenv(\"L\", {core} .. ' ' .. {both})\n"));
+        let pages = "require('posix.unistd').sysconf(86)";
+        scene.file("core/pages/1.lua", &format!("setenv(\"PAGES\", {pages})\n"));
+        scene.remember(&["bash", "load", "limits"]);
+        let limited = |set: &str, command: &std::process::Command| {
+            let mut shell = scene.command("/bin/sh");
+            shell.args(["-c", &format!("ulimit {set}; exec \"$@\""), "sh"]);
+            shell.arg(command.get_program()).args(command.get_args());
+            said(&shell.output().unwrap())
+        };
+        let words = ["bash", "load", "limits"];
+        let mut real = scene.command(scene.lmod.script());
+        real.args(words);
+        for set in ["-c 0", "-c 8", "-Hn 1000", "-n 1000"] {
+            assert_eq!(limited(set, &scene.answer(&[], &words)), limited(set, &real), "{set}");
+        }
+        scene.asked(&["bash", "load", "pages"]);
+        let said = scene.why(&["bash", "load", "pages"]).1;
+        assert!(said.contains("it asks for limits"), "{said}");
     });
 }
 

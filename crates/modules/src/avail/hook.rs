@@ -47,14 +47,23 @@ impl Shell {
     ///
     /// Of Lmod's `module`, `ml` and completions only the command is replaced, too.
     pub fn hook(self, becalm: &str) -> String {
+        self.module_hook(becalm) + &self.lmod_hook(becalm)
+    }
+
+    /// The same, of Modules alone.
+    pub(super) fn module_hook(self, becalm: &str) -> String {
         let template = match self {
             Shell::Bash => BASH,
             Shell::Zsh => ZSH,
             Shell::Fish => FISH,
             Shell::Csh => CSH,
         };
-        let quoted = self.quoted(becalm);
-        format!("{template}{}", lmod_hook(self)).replace("BECALM", &quoted)
+        template.replace("BECALM", &self.quoted(becalm))
+    }
+
+    /// And of Lmod.
+    pub(super) fn lmod_hook(self, becalm: &str) -> String {
+        lmod_hook(self).replace("BECALM", &self.quoted(becalm))
     }
 
     /// A path as the shell has it in quotes.

@@ -5,7 +5,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use launch::Ended;
 use serde::{Deserialize, Serialize};
-use watch::dependencies::{AnswerDependency, DependencyTrace, LeftBecause, WrittenTo, folded};
+use watch::dependencies::{
+    AnswerDependency, DependencyTrace, LeftBecause, WrittenTo, descriptor_kind, folded,
+};
 
 use super::ModuleQuestion;
 use super::trees::{IndexedTree, take_indexed};
@@ -112,7 +114,7 @@ impl RememberedAnswer {
 }
 
 /// Without what need not be asked: who may read a file that has the same attributes for the same user,
-/// and attributes that are those of a content.
+/// attributes that are those of a content, and that what is a file or a pipe is no terminal.
 fn without_implied(mut dependencies: Vec<AnswerDependency>) -> Vec<AnswerDependency> {
     let mut known = HashMap::new();
     for dependency in &dependencies {
@@ -125,8 +127,17 @@ fn without_implied(mut dependencies: Vec<AnswerDependency>) -> Vec<AnswerDepende
             known.get(path) != Some(told)
         }
         AnswerDependency::Access { path, mode, effective: false, told: 0 } => {
-            // To write or to execute depends on how the filesystem is mounted, too.
-            !known.contains_key(path) || mode & !(libc::R_OK as u32) != 0
+            // To write, or to execute a file, depends on how the filesystem is mounted, too.
+            let implied = known.get(path).map_or(0, |told| match told.mode & libc::S_IFMT {
+                libc::S_IFDIR => libc::R_OK | libc::X_OK,
+                _ => libc::R_OK,
+            });
+            !known.contains_key(path) || mode & !(implied as u32) != 0
+        }
+        // An answer is found by these.
+        AnswerDependency::Descriptor { fd, told } => *told != descriptor_kind(*fd),
+        AnswerDependency::Terminal { fd, told: Err(libc::ENOTTY), .. } => {
+            !matches!(descriptor_kind(*fd), libc::S_IFREG | libc::S_IFIFO)
         }
         _ => true,
     });

@@ -131,7 +131,7 @@ pub fn ask(
     {
         return Ok(ended);
     }
-    let command = Command { argv: tool.argv(&[], question) };
+    let command = Command { argv: tool.argv(None, question) };
     Err(launch::replace(&command, &[]).into())
 }
 
@@ -167,21 +167,25 @@ fn followed(
         return None;
     }
     let terminal = AnswerDependency::window_size(0);
-    let preludes = within_file_limit(|| prelude_files(tool, &terminal))?;
-    let paths: Vec<PathBuf> = preludes.iter().map(|(path, _)| path.clone()).collect();
+    let prelude = match tool.language.prelude() {
+        Some(text) => Some(within_file_limit(|| prelude_path(text))?),
+        None => None,
+    };
+    let path = prelude.as_ref().map(|(path, _)| path.clone());
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let began = now.as_secs() as i64;
-    let prelude = TclPrelude::new(tool, &terminal);
-    let in_place_of = |path: &CStr| prelude.in_place_of(path);
+    let tcl = TclPrelude::new(tool.language, &terminal);
+    let in_place_of = |path: &CStr| tcl.in_place_of(path);
     let program = FollowedProgram {
         program: &interpreter,
-        preludes: &paths,
-        in_place_of: Some(&in_place_of),
+        preludes: path.as_slice(),
+        in_place_of: &in_place_of,
         follows,
         refuses,
     };
-    let trace = follow(&Command { argv: tool.argv(&paths, question) }, program).ok()?;
-    drop(preludes);
+    let argv = tool.argv(path.as_deref(), question);
+    let trace = follow(&Command { argv }, program).ok()?;
+    drop(prelude);
     let notes = ToolNotes::of(&trace.notes);
     let ended = trace.end.as_ref().ok();
     // Nobody waits for what is written down of it.
@@ -201,64 +205,80 @@ fn within_file_limit<T>(act: impl FnOnce() -> T) -> T {
     done
 }
 
-/// The paths of preludes that are evaluated by a word of the command, as long as their files are open.
-fn prelude_files(
-    tool: &AnsweringTool,
-    terminal: &AnswerDependency,
-) -> Option<Vec<(PathBuf, OwnedFd)>> {
-    let mut preludes = Vec::new();
-    if tool.language == ToolLanguage::Tcl {
-        return Some(preludes);
-    }
-    for text in prelude_texts(tool, terminal) {
-        let file = prelude_file(text.as_bytes()).ok()?;
-        // By its number, as a link is one path more that an interpreter looks at.
-        let path = PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()));
-        // Without /proc it cannot be read.
-        File::open(&path).ok()?;
-        preludes.push((path, file));
-    }
-    Some(preludes)
+/// The path of a prelude that is evaluated by a word of the command, as long as its file is open.
+fn prelude_path(text: &str) -> Option<(PathBuf, OwnedFd)> {
+    let file = prelude_file(text.as_bytes()).ok()?;
+    // By its number, as a link is one path more that an interpreter looks at.
+    let path = PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()));
+    // Without /proc it cannot be read.
+    File::open(&path).ok()?;
+    Some((path, file))
 }
 
-fn prelude_texts<'a>(
-    tool: &AnsweringTool,
-    terminal: &AnswerDependency,
-) -> impl Iterator<Item = String> + use<'a> {
-    let stty = stty(terminal).unwrap_or_default();
-    tool.language.preludes().iter().map(move |text| text.replace("%TERMINAL%", &stty))
-}
-
-/// What tclsh reads in the place of its own init.tcl: the same, and a prelude. So it evaluates the tool's
+/// What Tcl reads in the place of its own init.tcl: the same, and a prelude. So it evaluates the tool's
 /// script as it does without becalm; a prelude that did would have Tcl compile all of it first, which
-/// takes a tenth of what the tool takes.
+/// takes a tenth of what the tool takes. tclsh does so once; in Lmod's process, each interpreter does, of
+/// which each modulefile in Tcl has two.
 struct TclPrelude {
-    text: Option<String>,
-    file: RefCell<Option<OwnedFd>>,
+    language: ToolLanguage,
+    text: String,
+    made: RefCell<Option<MadeInit>>,
+}
+
+/// An init.tcl with a prelude.
+struct MadeInit {
+    path: CString,
+    in_place: FileInPlace,
+    /// Open, it is there.
+    _file: OwnedFd,
 }
 
 impl TclPrelude {
-    fn new(tool: &AnsweringTool, terminal: &AnswerDependency) -> TclPrelude {
-        let is_tcl = tool.language == ToolLanguage::Tcl;
-        let text = prelude_texts(tool, terminal).next().filter(|_| is_tcl);
-        TclPrelude { text, file: RefCell::new(None) }
+    fn new(language: ToolLanguage, terminal: &AnswerDependency) -> TclPrelude {
+        let stty = stty(terminal).unwrap_or_default();
+        let text = language.tcl_prelude().replace("%TERMINAL%", &stty);
+        TclPrelude { language, text, made: RefCell::new(None) }
     }
 
     fn in_place_of(&self, path: &CStr) -> Option<FileInPlace> {
+        if !path.to_bytes().ends_with(b"/init.tcl") {
+            return None;
+        }
+        if let Some(made) = &*self.made.borrow() {
+            if self.language == ToolLanguage::Tcl {
+                return None;
+            }
+            if *made.path == *path && StatAttributes::of(path, true) == Ok(made.in_place.told) {
+                return Some(made.in_place.clone());
+            }
+        }
+        let (in_place, file) = self.make(path)?;
+        self.made.replace(Some(MadeInit {
+            path: path.to_owned(),
+            in_place: in_place.clone(),
+            _file: file,
+        }));
+        Some(in_place)
+    }
+
+    fn make(&self, path: &CStr) -> Option<(FileInPlace, OwnedFd)> {
         // That of Debian's 8.6 has 25 kB.
         const MOST: u64 = 1 << 20;
-        let text = self.text.as_ref().filter(|_| path.to_bytes().ends_with(b"/init.tcl"))?;
+        // A package may have a file of that name, too. Tcl 9 is called tcl.
+        const TCLS_OWN: &[u8] = b"\npackage require -exact tcl ";
         let mut init = File::open(OsStr::from_bytes(path.to_bytes())).ok()?;
         let opened = CString::new(format!("/proc/self/fd/{}", init.as_raw_fd())).ok()?;
         let told = StatAttributes::of(&opened, true).ok().filter(|told| told.size < MOST)?;
         let mut whole = Vec::new();
         init.read_to_end(&mut whole).ok()?;
+        if !whole.windows(TCLS_OWN.len()).any(|text| text.eq_ignore_ascii_case(TCLS_OWN)) {
+            return None;
+        }
         whole.push(b'\n');
-        whole.extend(text.as_bytes());
+        whole.extend(self.text.as_bytes());
         let file = within_file_limit(|| prelude_file(&whole)).ok()?;
         let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
-        self.file.replace(Some(file));
-        Some(FileInPlace { path: CString::new(path).ok()?, told })
+        Some((FileInPlace { path: CString::new(path).ok()?, told }, file))
     }
 }
 

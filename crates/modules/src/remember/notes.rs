@@ -16,7 +16,7 @@
 //! | `terminal` | the size of the terminal at standard input was used |
 //! | `getcwd` | the next getcwd(2) decides nothing |
 //! | `cwd` | the working directory decides |
-//! | `user`, `user/known` | what the user is called is asked for from here, or no longer |
+//! | `user`, `user/known` | an interpreter is made, which asks what the user is called and reads its prelude; it has |
 //! | `unrepeatable/WORD` | something was asked for that is otherwise each time |
 //!
 //! Letters, digits and `_` of a name stand for themselves, every other byte is `%XX`.

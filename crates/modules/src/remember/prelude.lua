@@ -1,18 +1,17 @@
 -- Tells becalm's tracer what Lmod does without a system call: variables that it reads, the clock.
 --
--- Evaluated by `lua -e` before Lmod, with the path of prelude.tcl: so Lmod is started by lua itself,
--- and its error messages and tracebacks are what they are without. What is told is the lookup of a
+-- Evaluated by `lua -e` before Lmod: so Lmod is started by lua itself, and its error messages and tracebacks are what they are without. What is told is the lookup of a
 -- path that is not there, /proc/becalm/KIND/REST. Functions of C are replaced where Lmod finds them.
 
 if _VERSION == "Lua 5.1" then return end -- its arg names no script yet
 
-local tcl_prelude, is_child = ...
+local is_child = ...
 local _G, arg, io, os, debug, package = _G, arg, io, os, debug, package
 local open, popen, getenv, time, setlocale = io.open, io.popen, os.getenv, os.time, os.setlocale
 local pcall, error, type, rawset, pairs = pcall, error, type, rawset, pairs
 local ipairs, tostring, table = ipairs, tostring, table
 local pack, unpack = table.pack, table.unpack
-local setmetatable, next = setmetatable, next
+local setmetatable, getmetatable, next, rawget = setmetatable, getmetatable, next, rawget
 local getinfo, getlocal, getupvalue = debug.getinfo, debug.getlocal, debug.getupvalue
 
 -- `-e` and what it evaluates are no arguments.
@@ -425,7 +424,7 @@ local function followed_words(command)
       or script:match("^(.*/)[^/]*$") ~= (directory:gsub("([^/])$", "%1/"))
       or not is_same_file(program, arg[first + 2]) then return end
    open("/proc/becalm/becomes/" .. escaped(program)) -- of each, so not only the first
-   local code = ('loadfile("%s")("%s","child")'):format(own_file, tcl_prelude)
+   local code = ('loadfile("%s")("child")'):format(own_file)
    return ("exec %s -e '%s' %s%s"):format(program, code, script, words)
 end
 
@@ -449,55 +448,97 @@ end
 ------------------------------------------------------------------------------------------------
 -- What is loaded later
 
--- A Tcl modulefile is evaluated in this process: its prelude evaluates tcl2lua.tcl.
+-- A Tcl modulefile is evaluated in this process. Tcl reads its prelude at the end of init.tcl, and says then
+-- that it knows what its user is called.
 local function run_tcl(original)
    return function(...)
-      local script, words = ...
-      if select("#", ...) == 2 and tcl_prelude and type(script) == "string"
-         and set_variable and type(words) == "string" and script:find("^[%w/._+-]+$") then
-         open("/proc/becalm/user") -- a new interpreter asks what its user is called
-         local whole, is_done = original(tcl_prelude, script .. " " .. words)
-         if getenv("BECALM_TCL_FAILED") then
-            set_variable("BECALM_TCL_FAILED")
-            is_done = false
-         end
-         return whole, is_done
-      end
-      unrepeatable("library")
-      local result = pack(forward("runTCLprog", original, ...))
-      return unpack(result, 1, result.n)
+      open("/proc/becalm/user")
+      local whole, is_done = forward("runTCLprog", original, ...)
+      return whole, is_done
    end
 end
 
--- When a file was last read is among what is told of it, and decides only where it is looked at.
+-- Of what is told of a file, its times of change do not say when it was last read, nor on how many blocks
+-- it lies: these decide only where they are looked at.
+local UNSETTLED = {}
+for name in ("access blocks blksize atime st_atime st_blocks st_blksize"):gmatch("%S+") do
+   UNSETTLED[name] = true
+end
+local hidden = setmetatable({}, { __mode = "k" })
+
+local function show(about)
+   local told = hidden[about]
+   if not told then return end
+   unrepeatable("access")
+   hidden[about] = nil
+   for field, value in pairs(told) do rawset(about, field, value) end
+end
+
+local HIDES = {
+   __index = function(about, field)
+      if not (UNSETTLED[field] and hidden[about]) then return nil end
+      show(about)
+      return rawget(about, field)
+   end,
+   __pairs = function(about)
+      show(about)
+      return next, about, nil
+   end,
+}
+
+-- The same beside what a table says of itself, as posix's do.
+local hides_as = setmetatable({}, { __mode = "k" })
+local function hiding(says)
+   if not says then return HIDES end
+   if not hides_as[says] then
+      hides_as[says] = { __index = HIDES.__index, __pairs = HIDES.__pairs }
+      for name, value in pairs(says) do hides_as[says][name] = value end
+   end
+   return hides_as[says]
+end
+
+-- posix's stat takes over all fields of posix.sys.stat's.
+local takes_over = false
+
 local function tells_of_file(name)
    return function(original)
       return function(...)
-         local _, what = ...
-         if what == "access" or type(what) == "table" then unrepeatable("access") end
-         local result = pack(forward(name, original, ...))
+         for at = 2, select("#", ...) do
+            local what = select(at, ...)
+            if UNSETTLED[what] or type(what) == "table" then unrepeatable("access") end
+         end
+         local was_taking_over = takes_over
+         takes_over = name == "posix"
+         local result = pack(forward(name == "posix" and "stat" or name, original, ...))
+         takes_over = was_taking_over
          local about = result[1]
-         if type(about) == "table" then
-            local access = about.access
-            about.access = nil
-            local function show()
-               unrepeatable("access")
-               about.access = access
-            end
-            setmetatable(about, {
-               __index = function(_, field)
-                  if field ~= "access" then return nil end
-                  show()
-                  return access
-               end,
-               __pairs = function()
-                  show()
-                  return next, about, nil
-               end,
-            })
+         if type(about) == "table" and not takes_over then
+            local told = {}
+            for field in pairs(UNSETTLED) do told[field], about[field] = about[field], nil end
+            hidden[about] = told
+            setmetatable(about, hiding(getmetatable(about)))
          end
          return unpack(result, 1, result.n)
       end
+   end
+end
+
+-- What goes on from one field to the next, or past metamethods, would not see what is hidden. Lmod asks for
+-- the first field, to see whether there is one.
+for name, sees in pairs { next = function(_, key) return key ~= nil end, rawget = function() return true end } do
+   local original = _G[name]
+   _G[name] = function(...)
+      if sees(...) then show((...)) end
+      return forward(name, original, ...)
+   end
+end
+
+-- As much memory as is free, and others that no call tells of.
+local function asks_system(original)
+   return function(...)
+      unrepeatable("limits")
+      local result = pack(forward("sysconf", original, ...))
+      return unpack(result, 1, result.n)
    end
 end
 
@@ -506,7 +547,9 @@ local REPLACED = {
    ["posix.time"] = { time = timed("time"), clock_gettime = timed("clock_gettime") },
    ["posix.sys.time"] = { gettimeofday = timed("gettimeofday") },
    ["posix.sys.times"] = { times = timed("times") },
-   ["posix"] = { mktime = posix_mktime },
+   ["posix.sys.stat"] = { stat = tells_of_file("stat"), lstat = tells_of_file("lstat") },
+   ["posix.unistd"] = { sysconf = asks_system },
+   ["posix"] = { mktime = posix_mktime, stat = tells_of_file("posix") },
    ["lfs"] = { attributes = tells_of_file("attributes"),
       symlinkattributes = tells_of_file("symlinkattributes") },
    ["tcl2lua"] = { runTCLprog = run_tcl },

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use proc::ProcessStatus;
-use rustix::process::{Resource, getrlimit};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use watch::dependencies::descriptor_kind;
@@ -62,10 +63,6 @@ const STATUS: [&str; 13] = [
     "Seccomp",
 ];
 
-/// Limits that decide what can be read and written.
-const LIMITS: [Resource; 5] =
-    [Resource::Fsize, Resource::Data, Resource::As, Resource::Stack, Resource::Nofile];
-
 impl ProcessSurroundings {
     /// Those of this process; none where it cannot know itself. The standard descriptors' kinds
     /// are among them, so that a terminal's answers and a pipe's do not take turns.
@@ -76,9 +73,7 @@ impl ProcessSurroundings {
         for field in STATUS {
             add(status.field(field).unwrap_or_default().as_bytes());
         }
-        for limit in LIMITS {
-            add(&getrlimit(limit).current.map_or([0xff; 8], u64::to_ne_bytes));
-        }
+        add(&limits()?);
         let system = rustix::system::uname();
         for name in [system.nodename(), system.release(), system.version(), system.machine()] {
             add(name.to_bytes());
@@ -88,6 +83,15 @@ impl ProcessSurroundings {
         }
         Some(ProcessSurroundings(digest))
     }
+}
+
+/// All limits, soft and hard (proc_pid_limits(5)): they decide what can be read and written, and
+/// posix.getrlimit of Lua tells any. The kernel writes them in one read.
+fn limits() -> Option<Vec<u8>> {
+    let mut text = vec![0; 8192];
+    let length = File::open("/proc/self/limits").ok()?.read(&mut text).ok()?;
+    text.truncate(length);
+    Some(text)
 }
 
 /// What the C library reads of the environment without anybody's noticing.

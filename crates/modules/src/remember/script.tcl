@@ -2,6 +2,29 @@
 # call would give: the terminal's size needs no other program, and the working directory is asked
 # for in vain where a path is absolute.
 namespace eval ::tcl::becalm {
+    # One that was made for a modulefile is to make none: what code does that another has it evaluate, out
+    # of its own sight, under limits or without commands, is not followed.
+    variable barren {
+        trace add execution ::interp enter ::tcl::becalm::is_to_create_none
+        follow_others
+    }
+
+    proc created {command code result operation} {
+        if {![is_create $command]} return
+        file exists /.becalm:user:known
+        if {$code == 0} {
+            variable hooks
+            variable barren
+            # Where they cannot be, becalm lets go before anybody hears of the error.
+            if {[interp issafe $result] || [catch {
+                interp eval $result [list namespace eval ::tcl::becalm "$hooks\n$barren"]
+            }]} {
+                note unrepeatable:interpreter
+            }
+        }
+        return
+    }
+
     # What `stty size` prints here, or its error; empty where that is not known.
     variable terminal {%TERMINAL%}
 

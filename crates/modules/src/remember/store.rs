@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use super::RememberedAnswer;
 
 /// What a file begins with; another number for another form.
-const MAGIC: &str = "becalm-answer 3";
+const MAGIC: &str = "becalm-answer 4";
 /// The most files, of questions and of answers.
 const FILES_MOST: usize = 2_000;
 /// Their most bytes, and one's.

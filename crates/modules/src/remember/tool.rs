@@ -38,32 +38,40 @@ impl ToolLanguage {
         known.next().filter(|_| !is_other).map(|(_, language)| language)
     }
 
-    /// Scripts that are evaluated before the tool's own: tclsh's at the end of its init.tcl; lua's
-    /// first one by itself, and the second by that, where Lmod evaluates Tcl in its own process.
-    pub fn preludes(self) -> &'static [&'static str] {
-        const TCL: &str = concat!(include_str!("prelude.tcl"), include_str!("script.tcl"));
-        const EMBEDDED: &str = concat!(include_str!("prelude.tcl"), include_str!("embedded.tcl"));
+    /// What the first lua evaluates before the tool's own script.
+    pub fn prelude(self) -> Option<&'static str> {
         match self {
-            ToolLanguage::Tcl => &[TCL],
-            ToolLanguage::Lua => &[include_str!("prelude.lua"), EMBEDDED],
+            ToolLanguage::Tcl => None,
+            ToolLanguage::Lua => Some(include_str!("prelude.lua")),
         }
     }
 
-    /// The words between interpreter and script that have preludes at these paths evaluated.
+    /// What is evaluated at the end of Tcl's own init.tcl: once by tclsh, and by each interpreter of
+    /// Lmod's own process.
+    pub fn tcl_prelude(self) -> &'static str {
+        match self {
+            ToolLanguage::Tcl => concat!(
+                "namespace eval ::tcl::becalm {variable hooks {\n",
+                include_str!("prelude.tcl"),
+                "}}\nnamespace eval ::tcl::becalm $::tcl::becalm::hooks\n",
+                include_str!("script.tcl")
+            ),
+            ToolLanguage::Lua => concat!(
+                "namespace eval ::tcl::becalm {\n",
+                include_str!("prelude.tcl"),
+                include_str!("embedded.tcl"),
+                "}\n"
+            ),
+        }
+    }
+
+    /// The words between interpreter and script that have a prelude at this path evaluated.
     ///
     /// lua evaluates it and then starts the script itself, so that its tracebacks are as they are
     /// without. tclsh needs none.
-    fn words(self, preludes: &[PathBuf]) -> Vec<OsString> {
-        let [first, rest @ ..] = preludes else { return Vec::new() };
-        match self {
-            ToolLanguage::Tcl => Vec::new(),
-            ToolLanguage::Lua => {
-                let rest: Vec<String> =
-                    rest.iter().map(|path| format!("\"{}\"", path.display())).collect();
-                let code = format!("loadfile(\"{}\")({})", first.display(), rest.join(","));
-                vec!["-e".into(), code.into()]
-            }
-        }
+    fn words(self, prelude: Option<&Path>) -> Vec<OsString> {
+        let code = |path: &Path| format!("loadfile(\"{}\")()", path.display()).into();
+        prelude.map_or_else(Vec::new, |path| vec!["-e".into(), code(path)])
     }
 
     /// What the names of environment variables begin with that interpreters read without a note.
@@ -89,10 +97,10 @@ impl AnsweringTool {
         Ok(AnsweringTool { script: script.to_owned(), interpreter, language })
     }
 
-    /// The words that run it; behind preludes, if there are any.
-    pub fn argv(&self, preludes: &[PathBuf], question: &super::ModuleQuestion) -> Vec<OsString> {
+    /// The words that run it; behind a prelude, if there is one.
+    pub fn argv(&self, prelude: Option<&Path>, question: &super::ModuleQuestion) -> Vec<OsString> {
         let mut argv = vec![self.interpreter.clone()];
-        argv.extend(self.language.words(preludes));
+        argv.extend(self.language.words(prelude));
         argv.push(self.script.clone().into());
         argv.extend(question.words.iter().cloned());
         argv

@@ -16,7 +16,7 @@ use watch::dependencies::{AnswerDependency, StatAttributes, folded};
 use crate::at_once::first_failing;
 use crate::index::{IndexNames, IndexStore, PathState, TrustedIndex};
 use crate::site::{Environment, modulepath};
-use crate::watched::watched_index;
+use crate::watched::{watched_index, watched_index_of};
 
 /// Fewer dependencies are looked at one by one: a change elsewhere in the tree does not concern them.
 const LEAST: usize = 500;
@@ -40,8 +40,16 @@ pub struct IndexedTree {
 
 impl IndexedTree {
     /// The first of what was told of the tree that is not so now.
+    ///
+    /// Its directory is as it was told: that is a dependency of its own.
     pub(super) fn changed(&self) -> Option<&AnswerDependency> {
-        if watched_index(&self.root) == Some(self.seen) {
+        let watched = match &self.top {
+            AnswerDependency::Content { told, .. } => {
+                watched_index_of((told.device, told.inode), told.user)
+            }
+            _ => watched_index(&self.root),
+        };
+        if watched == Some(self.seen) {
             return None;
         }
         match self.instead.is_empty() {

@@ -20,10 +20,10 @@ mod changes;
 mod serve;
 
 pub use ask::watched_index;
+pub(crate) use ask::watched_index_of;
 pub use changes::TreeWatchError;
 pub use serve::TreeWatcher;
 
-use rustix::fs::Stat;
 use rustix::net::SocketAddrUnix;
 use serde::{Deserialize, Serialize};
 
@@ -45,9 +45,12 @@ struct WatchedState {
     mounts: (u64, u64),
 }
 
+/// The device and inode of a modulepath.
+type PathIdentity = (u64, u64);
+
 /// The name of a tree's socket.
-fn address(top: &Stat) -> rustix::io::Result<SocketAddrUnix> {
-    let name = format!("becalm-watched-{:x}-{:x}", top.st_dev, top.st_ino);
+fn address((device, inode): PathIdentity) -> rustix::io::Result<SocketAddrUnix> {
+    let name = format!("becalm-watched-{device:x}-{inode:x}");
     SocketAddrUnix::new_abstract_name(name.as_bytes())
 }
 

@@ -14,7 +14,7 @@ use rustix::net::{
 };
 
 use super::changes::{TreeChanges, TreeWatchError};
-use super::{MAGIC, WatchedState, address, mount_namespace};
+use super::{MAGIC, PathIdentity, WatchedState, address, mount_namespace};
 use crate::index::{IndexStore, PathState};
 use crate::tree::{WalkLimits, walk};
 
@@ -44,9 +44,6 @@ struct WatchedTree {
     /// There while the tree is what its index says.
     state: Option<WatchedState>,
 }
-
-/// The device and inode of a modulepath.
-type PathIdentity = (u64, u64);
 
 impl TreeWatcher {
     /// Answers for some modulepaths, of which none is known yet, and whose indexes are in a store.
@@ -99,7 +96,7 @@ impl TreeWatcher {
         let watched = &mut trees[tree];
         if watched.socket.as_ref().is_none_or(|(of, _)| *of != identity) {
             watched.socket = None;
-            watched.socket = Some((identity, Arc::new(listener(&top, &root)?)));
+            watched.socket = Some((identity, Arc::new(listener(identity, &root)?)));
         }
         watched.changes = Some(Arc::new(changes));
         watched.state = index.flatten().map(|index| WatchedState { index, mounts });
@@ -208,7 +205,7 @@ impl WatchedTree {
     }
 }
 
-fn listener(top: &rustix::fs::Stat, root: &Path) -> Result<OwnedFd, TreeWatchError> {
+fn listener(directory: PathIdentity, root: &Path) -> Result<OwnedFd, TreeWatchError> {
     let failed = |error: Errno| match error {
         Errno::ADDRINUSE => TreeWatchError::Taken { path: root.to_owned() },
         error => {
@@ -219,7 +216,7 @@ fn listener(top: &rustix::fs::Stat, root: &Path) -> Result<OwnedFd, TreeWatchErr
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket =
         socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).map_err(failed)?;
-    bind(&socket, &address(top).map_err(failed)?).map_err(failed)?;
+    bind(&socket, &address(directory).map_err(failed)?).map_err(failed)?;
     listen(&socket, BACKLOG).map_err(failed)?;
     Ok(socket)
 }

@@ -6,6 +6,7 @@ use std::ffi::{CStr, CString};
 use super::follow::{FollowedCommand, disturbed};
 use super::held::HeldOutput;
 use super::policy::{PendingQuestion, unrepeatable};
+use super::process::ProcessRole;
 use super::{AnswerDependency, LeftBecause, StatAttributes, filled};
 use crate::decode::CallEntry;
 use crate::memory;
@@ -23,11 +24,15 @@ impl FollowedCommand<'_> {
         &mut self,
         thread: &StoppedThread,
         question: PendingQuestion,
-        entry: &CallEntry,
+        (entry, role): (&CallEntry, ProcessRole),
     ) -> Result<Option<PendingQuestion>, LeftBecause> {
         use PendingQuestion as Question;
+        let is_tool = role == ProcessRole::Tool;
         let question = match question {
-            Question::Open(path) => self.read_in_place(thread, path, entry)?,
+            // As long as an interpreter is made: its own code may read the same file.
+            Question::Open(path) if is_tool && self.asks_for_user => {
+                self.read_in_place(thread, path, entry)?
+            }
             question => question,
         };
         let result = match question {
@@ -40,6 +45,14 @@ impl FollowedCommand<'_> {
                 }
                 told => {
                     may_open(&path, told.ok())?;
+                    // What it was told of it is told again, whether it is opened or not.
+                    if let (true, Ok(told)) = (is_tool, told)
+                        && self
+                            .known
+                            .contains(&AnswerDependency::Content { path: path.clone(), told })
+                    {
+                        return Ok(None);
+                    }
                     return Ok(Some(Question::Open(path)));
                 }
             },
@@ -54,7 +67,10 @@ impl FollowedCommand<'_> {
                 if result == 0 {
                     tell(thread, at, &raw[..size])?;
                 }
-                self.add(AnswerDependency::Attributes { path, follow, told });
+                // Name services look whether their root is still the one that they know.
+                if !(self.asks_for_user && path.as_bytes() == b"/") {
+                    self.add(AnswerDependency::Attributes { path, follow, told });
+                }
                 result
             }
             Question::Access { path, mode, effective } => {
@@ -97,13 +113,9 @@ impl FollowedCommand<'_> {
         path: CString,
         entry: &CallEntry,
     ) -> Result<PendingQuestion, LeftBecause> {
-        let place = match self.program.in_place_of {
-            Some(in_place_of) if thread.tid() == self.pid => in_place_of(&path),
-            _ => None,
+        let Some(place) = (self.program.in_place_of)(&path) else {
+            return Ok(PendingQuestion::Open(path));
         };
-        let Some(place) = place else { return Ok(PendingQuestion::Open(path)) };
-        // Only once.
-        self.program.in_place_of = None;
         let is_at = entry.call.known_name() == Some("openat");
         let at = entry.args[usize::from(is_at)];
         let mut own = vec![0; place.path.as_bytes_with_nul().len()];

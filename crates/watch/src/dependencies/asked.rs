@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::StatAttributes;
+use super::links::has_no_links;
 
 /// An error's number stands for it.
 type Told<T> = Result<T, i32>;
@@ -50,6 +51,11 @@ pub enum AnswerDependency {
         path: CString,
         /// Where it leads to.
         told: Told<Vec<u8>>,
+    },
+    /// No name of a path is a link, and it leads to something: readlink(2) of each said so.
+    NoLinks {
+        /// The path.
+        path: CString,
     },
     /// The path without links of a directory that was gone to.
     RealPath {
@@ -127,6 +133,7 @@ impl AnswerDependency {
                 let now = rustix::fs::readlink(path.as_c_str(), Vec::new());
                 now.map(CString::into_bytes).map_err(Errno::raw_os_error) == *told
             }
+            AnswerDependency::NoLinks { path } => has_no_links(path),
             AnswerDependency::RealPath { path, told } => {
                 let path = std::path::Path::new(OsStr::from_bytes(path.to_bytes()));
                 path.canonicalize().is_ok_and(|now| now.as_os_str().as_bytes() == *told)

@@ -20,6 +20,9 @@ const READING: u64 = (libc::O_CLOEXEC
     | libc::O_NOATIME) as u64
     | 0o100_000;
 
+/// The null device.
+const NULL: &[u8] = b"/dev/null";
+
 /// Open flags that change nothing of a device.
 const WRITING: u64 = (libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC | libc::O_APPEND) as u64;
 
@@ -33,13 +36,16 @@ impl EnteredCall<'_> {
         {
             return Ok(Question::Nothing);
         }
-        if flags & !READING & !WRITING == 0 && self.text(path)? == b"/dev/null" {
-            return Ok(Question::OpenNull);
-        }
         if flags & !READING != 0 {
+            if flags & !READING & !WRITING == 0 && self.text(path)? == NULL {
+                return Ok(Question::OpenNull);
+            }
             return Err(unrepeatable("it opens a file to write it, or in another special way"));
         }
-        self.path(at, path, Question::Open)
+        self.path(at, path, |path| match path.as_bytes() == NULL {
+            true => Question::OpenNull,
+            false => Question::Open(path),
+        })
     }
 
     pub(super) fn attributes_at(

@@ -1,4 +1,4 @@
-//! Fewer dependencies that say as much: what is not there, many times over.
+//! Fewer dependencies that say as much: what is not there, many times over, and what is no link (`links`).
 //!
 //! An interpreter looks for each of its libraries below each directory of its path, and most of
 //! them are not there. Where a directory above is not there, that says the same of all below it; where
@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 use std::ffi::CString;
 
-use super::{AnswerDependency, StatAttributes, settled};
+use super::{AnswerDependency, StatAttributes, links, settled};
 
 /// So many absent names of one directory are taken together: a change beside them, as of a home
 /// directory, does not concern fewer.
@@ -54,7 +54,7 @@ pub fn folded(dependencies: Vec<AnswerDependency>, began: i64) -> Vec<AnswerDepe
             kept.push(AnswerDependency::Content { path: directory, told });
         }
     }
-    kept
+    links::joined(kept)
 }
 
 /// A path that is not there.

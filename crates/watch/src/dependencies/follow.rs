@@ -28,6 +28,9 @@ use crate::ptrace::{
 /// What it may depend on.
 const DEPENDENCIES_MOST: usize = 100_000;
 
+/// A note has said that an interpreter is about to be made, and none that it is followed.
+const UNFOLLOWED: &str = "it makes an interpreter that is not followed";
+
 /// How a note begins that says what the next child depends on: the notes before it.
 const CHILD: &[u8] = b"child/";
 /// One that says that the next child is a shell, which becomes the program at this path.
@@ -180,7 +183,9 @@ impl<'a> FollowedCommand<'a> {
             self.child_ended(&mut process);
             return false;
         }
+        let is_unfollowed = self.asks_for_user && self.trace.notes.iter().any(|it| it == b"user");
         self.trace.end = match (self.processes.is_empty(), self.temporary.is_left()) {
+            _ if is_unfollowed => Err(unrepeatable(UNFOLLOWED)),
             (false, _) => Err(unrepeatable("what it has started runs on")),
             (_, true) => Err(unrepeatable("it leaves a file that it has made")),
             _ => Ok(Ended::from_wait(end.status)),
@@ -307,7 +312,7 @@ impl<'a> FollowedCommand<'a> {
                 }
                 Ok(Some(question))
             }
-            false => self.answered(thread, question, &entry),
+            false => self.answered(thread, question, (&entry, process.role())),
         }
     }
 
@@ -337,6 +342,7 @@ impl<'a> FollowedCommand<'a> {
         }
         match note {
             b"getcwd" => self.directory_is_free = true,
+            b"user" if self.asks_for_user => return Err(unrepeatable(UNFOLLOWED)),
             b"user" => self.asks_for_user = true,
             b"begun" | b"user/known" => self.asks_for_user = false,
             b"changed" => self.environment_changed = true,

@@ -19,6 +19,7 @@ mod filled;
 mod fold;
 mod follow;
 mod held;
+mod links;
 mod notes;
 mod policy;
 mod process;

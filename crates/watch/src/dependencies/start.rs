@@ -51,8 +51,8 @@ pub struct FollowedProgram<'a> {
     pub program: &'a Path,
     /// Paths that are the command's own and no dependencies.
     pub preludes: &'a [PathBuf],
-    /// Asked of each file that it is about to open, until one is read in its place.
-    pub in_place_of: Option<&'a InPlaceOf<'a>>,
+    /// Asked of each file that it is about to open.
+    pub in_place_of: &'a InPlaceOf<'a>,
     /// Says of a program's file whether its calls tell all that its answer depends on.
     pub follows: fn(&[u8]) -> bool,
     /// Says of a note why what follows cannot be repeated, if so.

@@ -51,18 +51,15 @@ pub fn run(args: &ModulesHookArgs) -> Result<u8, Failure> {
     let becalm = std::env::current_exe().context("cannot find becalm's own file")?;
     let becalm = becalm.to_str().context("becalm's own path is no text")?;
     let shell = Shell::named(&args.shell).context("not a shell with a hook")?;
-    // An alias is read again each time that it is used; no quotes hold them through that.
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._+-@%=:,".contains(&byte);
-    if shell == Shell::Csh && !becalm.bytes().all(is_plain) {
+    if !shell.can_call(becalm) {
         let why = format!("csh cannot call {becalm} in an alias: have becalm in a plainer path");
         return Err(Failure::of_command(anyhow!(why)));
     }
     if !args.definition {
-        let start = match &args.init {
+        let code = match &args.init {
             Some(file) => start(shell, &args.shell, file.as_deref(), becalm)?,
-            None => String::new(),
+            None => shell.hook(becalm),
         };
-        let code = start + &shell.hook(becalm);
         match args.json {
             true => term::print(&term::json(&ModulesHook::of(shell.name(), code))?)?,
             false => term::print(&code)?,

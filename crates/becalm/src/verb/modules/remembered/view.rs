@@ -86,6 +86,7 @@ pub fn dependency(dependency: &AnswerDependency) -> String {
         AnswerDependency::Attributes { path, .. }
         | AnswerDependency::Content { path, .. }
         | AnswerDependency::Access { path, .. }
+        | AnswerDependency::NoLinks { path }
         | AnswerDependency::RealPath { path, .. }
         | AnswerDependency::Link { path, .. } => shown(path.to_bytes()).to_string(),
         AnswerDependency::Clock { .. } => "the time".to_owned(),
