@@ -258,6 +258,45 @@ fn variables_count_where_they_were_read_and_only_there() {
     }
 }
 
+/// Modules asks for the whole environment before; and who appends asks for what was there.
+#[test]
+fn a_variable_that_was_not_set_counts_however_it_was_asked_for() {
+    let reads = [
+        "setenv AT [getenv SITE none]",
+        "if {[getenv SITE] ne {}} { setenv AT some }",
+        "setenv AT [getenv --return-value SITE none]",
+        "prepend-path AT [getenv SITE /none]",
+        "setenv AT [append ::env(SITE) x]",
+        "setenv AT [lappend ::env(SITE) x]",
+        "apply {{} { global env; append env(SITE) y }}; setenv AT $env(SITE)",
+        "setenv AT [string length [append ::env(SITE) {}]]",
+        "array get env HOME; setenv AT [getenv SITE none]",
+        "setenv AT [llength [array names env SITE]][info exists env(SITE)]",
+        "set AT [interp create]; setenv AT [interp eval $AT {info exists ::env(SITE)}]",
+    ];
+    for modules in &all() {
+        let scene = tree();
+        for (at, read) in reads.iter().enumerate() {
+            scene.file(&format!("reads/{at}"), &format!("#%Module\n{read}\n"));
+        }
+        settle();
+        for at in 0..reads.len() {
+            let module = format!("reads/{at}");
+            let words = ["load", &module];
+            let plain = Asking::new(&scene, modules);
+            plain.agree(&words);
+            for value in ["north", "south", ""] {
+                Asking::new(&scene, modules).with("SITE", value).agree(&words);
+                Asking::new(&scene, modules).with("SITE", value).agree(&words);
+            }
+            plain.agree(&words);
+        }
+        // It is no less remembered for that.
+        let words = ["load", "reads/0"];
+        Asking::new(&scene, modules).with("OTHER", "1").is_remembered(&words);
+    }
+}
+
 #[test]
 fn an_answer_goes_where_it_was_asked_from_and_fails_as_modules_does() {
     for modules in &all() {

@@ -105,8 +105,32 @@ proc pager {words} {
     return [plain [join $words \0]]
 }
 
+# What is appended to shows what was there, and no trace of reads tells so.
 proc changes {name element operation} {
     note changed
+    if {$element ne {} && ![is_kept]} {
+        note env:[plain $element]
+    }
+    return
+}
+
+# Whenever all of it is asked for, Tcl puts its own trace before all others. That one ends the
+# reading of what is not there with an error, and nobody else hears of it.
+proc listed {command code result operation} {
+    if {[string match *env* $command]} {
+        ::tcl::becalm::follow_reads
+    }
+    return
+}
+
+variable follows 0
+
+proc follow_reads {} {
+    variable follows
+    set follows 1
+    trace remove variable ::env {read array} ::tcl::becalm::read
+    trace add variable ::env {read array} ::tcl::becalm::read
+    set follows 0
     return
 }
 
@@ -153,6 +177,8 @@ proc linked {command operation} {
 
 # Who takes these traces away has to name them, or to list what there is.
 proc traced {command operation} {
+    variable follows
+    if {$follows} return
     set verb [lindex $command 1]
     if {$verb in {info vinfo}
         || ($verb in {remove vdelete} && [string match *becalm* $command])} {
@@ -195,7 +221,7 @@ proc is_to_create_none {command operation} {
 }
 
 apply {{} {
-    trace add variable ::env {read array} ::tcl::becalm::read
+    ::tcl::becalm::follow_reads
     trace add variable ::env {write unset} ::tcl::becalm::changes
     foreach {name what} {
         ::tcl::clock::seconds clock ::tcl::clock::clicks clock ::time clock
@@ -208,6 +234,7 @@ apply {{} {
         }
     }
     foreach {name operation hook} {
+        ::tcl::array::get leave listed ::tcl::array::names leave listed
         ::exec enter starts ::open enter opens ::tell enter positioned
         ::seek enter positioned ::load leave loaded ::trace enter traced
     } {
