@@ -291,8 +291,12 @@ fn a_variable_that_was_not_set_counts_however_it_was_asked_for() {
             }
             plain.agree(&words);
         }
-        // It is no less remembered for that.
+        // It is no less remembered for that, and says so.
         let words = ["load", "reads/0"];
+        let why = Asking::new(&scene, modules).why(&words);
+        let file = format!("{}\n", scene.modulepath.join("reads/0").display());
+        assert!(why.contains(&file) && why.contains("\n  $SITE\n"), "{why}");
+        assert!(!why.contains("$OTHER"), "{why}");
         Asking::new(&scene, modules).with("OTHER", "1").is_remembered(&words);
     }
 }

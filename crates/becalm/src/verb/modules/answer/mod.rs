@@ -4,9 +4,13 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use modules::avail::hook::Shell;
-use modules::remember::{AnswerOutcome, AnswerState, AnswerStore, ModuleQuestion, ask, state};
+use modules::remember::{
+    AnswerOutcome, AnswerState, AnswerStore, ModuleQuestion, ask, deciding_variables, state,
+};
 use modules::site::{Environment, ModulesSite};
+use recording::shown_name;
 use term::number::counted;
+use watch::dependencies::AnswerDependency;
 
 use super::avail;
 use super::remembered::view;
@@ -172,7 +176,8 @@ fn why(question: &ModuleQuestion, store: &AnswerStore) -> Result<u8, Failure> {
             AnswerOutcome::Answered { .. } => {
                 let count = answer.dependencies.len() as u64;
                 let on = counted(count, "thing", "things");
-                (0, format!("remembered: depends on {on}, all as they were"))
+                let told = format!("remembered: depends on {on}, all as they were");
+                (0, told + &depends_on(question, store, &answer.dependencies))
             }
             AnswerOutcome::Unrepeatable(why) => (NO, format!("never remembered: {why}")),
             AnswerOutcome::Disturbed(why) => (NO, format!("not remembered this time: {why}")),
@@ -180,4 +185,20 @@ fn why(question: &ModuleQuestion, store: &AnswerStore) -> Result<u8, Failure> {
     };
     term::print(&format!("{}\n", term::plain(&text)))?;
     Ok(status)
+}
+
+/// All of them, a line each, and the variables.
+fn depends_on(
+    question: &ModuleQuestion,
+    store: &AnswerStore,
+    dependencies: &[AnswerDependency],
+) -> String {
+    let mut things: Vec<String> = dependencies.iter().map(view::dependency).collect();
+    things.sort();
+    things.dedup();
+    match deciding_variables(question, store) {
+        Some(names) => things.extend(names.iter().map(|name| format!("${}", shown_name(name)))),
+        None => things.push("all variables of the environment".to_owned()),
+    }
+    things.iter().map(|thing| format!("\n  {}", thing.replace('\n', "?"))).collect()
 }
