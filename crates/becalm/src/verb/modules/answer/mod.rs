@@ -167,6 +167,7 @@ fn not_asked(store: &AnswerStore) -> String {
 }
 
 fn why(question: &ModuleQuestion, store: &AnswerStore) -> Result<u8, Failure> {
+    let mut things = Vec::new();
     let (status, text) = match state(question, store) {
         AnswerState::NotAsked => (NO, not_asked(store)),
         AnswerState::Changed(_, what) => {
@@ -176,23 +177,24 @@ fn why(question: &ModuleQuestion, store: &AnswerStore) -> Result<u8, Failure> {
             AnswerOutcome::Answered { .. } => {
                 let count = answer.dependencies.len() as u64;
                 let on = counted(count, "thing", "things");
-                let told = format!("remembered: depends on {on}, all as they were");
-                (0, told + &depends_on(question, store, &answer.dependencies))
+                things = depends_on(question, store, &answer.dependencies);
+                (0, format!("remembered: depends on {on}, all as they were"))
             }
             AnswerOutcome::Unrepeatable(why) => (NO, format!("never remembered: {why}")),
             AnswerOutcome::Disturbed(why) => (NO, format!("not remembered this time: {why}")),
         },
     };
-    term::print(&format!("{}\n", term::plain(&text)))?;
+    let things = things.iter().map(|thing| format!("  {}\n", term::plain(thing)));
+    term::print(&format!("{}\n{}", term::plain(&text), things.collect::<String>()))?;
     Ok(status)
 }
 
-/// All of them, a line each, and the variables.
+/// All of them, and the variables.
 fn depends_on(
     question: &ModuleQuestion,
     store: &AnswerStore,
     dependencies: &[AnswerDependency],
-) -> String {
+) -> Vec<String> {
     let mut things: Vec<String> = dependencies.iter().map(view::dependency).collect();
     things.sort();
     things.dedup();
@@ -200,5 +202,5 @@ fn depends_on(
         Some(names) => things.extend(names.iter().map(|name| format!("${}", shown_name(name)))),
         None => things.push("all variables of the environment".to_owned()),
     }
-    things.iter().map(|thing| format!("\n  {}", thing.replace('\n', "?"))).collect()
+    things
 }
