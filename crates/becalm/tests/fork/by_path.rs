@@ -1,7 +1,8 @@
 //! `becalm run --builtins`: programs that bash is asked for by their paths, as configure does
 //! (`MKDIR_P='/usr/bin/mkdir -p'`).
 
-use crate::builtins::{Script, counted, same_with};
+use crate::builtins::{Script, same_with};
+use crate::counts::counted;
 
 /// In bash, and in POSIX mode.
 #[track_caller]

@@ -4,6 +4,7 @@
 
 mod builtins;
 mod by_path;
+mod counts;
 mod kept;
 mod line_times;
 mod lines;

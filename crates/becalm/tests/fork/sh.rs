@@ -1,7 +1,8 @@
 //! `becalm run --builtins`: scripts of `sh`, and shells that other programs start.
 
 use crate::BECALM;
-use crate::builtins::{Script, WITH, counted, same_with};
+use crate::builtins::{Script, WITH, same_with};
+use crate::counts::counted;
 use std::fs;
 
 /// dash on the script, as a file, on its standard input, and as `sh -c`.

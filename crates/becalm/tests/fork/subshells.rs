@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use testkit::live::run;
 
-use crate::builtins::{Script, WITH, counted, same_with};
+use crate::builtins::{Script, WITH, same_with};
+use crate::counts::counted;
 
 /// A program that says what it gets, and one that is killed by the signal that it is told; and what runs
 /// them, under a compiler's name.
