@@ -37,7 +37,7 @@ def becalm(*words, **how):
 
 def totals(*command):
     """What check counts of a command, whose own output goes to standard error."""
-    return json.loads(becalm("check", "--json", "--", *command))["totals"]
+    return json.loads(becalm("check", "--until", "exit", "--json", "--", *command))["totals"]
 
 
 def store(name, libraries=40):
@@ -75,7 +75,7 @@ def counts_are_straces():
         for user in (False, True):
             file = WORK / "home" / f"{user}.rec"
             file.unlink(missing_ok=True)
-            subprocess.run([*(USER if user else []), BECALM, "record", "-o", file, "--", *command], stdout=subprocess.DEVNULL,
+            subprocess.run([*(USER if user else []), BECALM, "record", "--until", "exit", "-o", file, "--", *command], stdout=subprocess.DEVNULL,
                            stderr=subprocess.DEVNULL, check=False)
             rows = json.loads(becalm("report", file, "--by", "syscall", "--json", user=user))["rows"]
             said = {row["key"]: [row["calls"], row["errors"]] for row in rows}
