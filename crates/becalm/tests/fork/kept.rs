@@ -59,7 +59,26 @@ fn what_is_kept_and_no_longer_whole_is_made_anew() {
         fs::remove_file(&file).unwrap();
         assert!(started(&script) > 20, "{lost}");
         assert_eq!(started(&script), 2, "{lost}");
-        fs::write(kept(&script).join("found"), "{}").unwrap();
+        // As long as before.
+        let library = kept(&script).join("becalm-builtins.so");
+        let length = fs::metadata(&library).unwrap().len();
+        fs::write(&library, vec![0; length as usize]).unwrap();
         assert!(started(&script) > 20, "{lost}");
     }
+}
+
+/// A program that cannot even load its libraries says no version.
+#[test]
+fn what_was_found_under_limits_is_asked_anew() {
+    let script = Script::new(SCRIPT);
+    let temporary = script.path().join("tmp");
+    fs::create_dir_all(&temporary).unwrap();
+    let mut command = Command::new("prlimit");
+    command.args(["--nofile=16", "--"]).args(WITH).args(["bash", "script"]);
+    command.current_dir(script.path()).env("TMPDIR", &temporary);
+    command.env("PATH", format!("{}:/usr/bin:/bin", script.path().join("bin").display()));
+    command.env_remove("BASH_ENV").env_remove("XDG_RUNTIME_DIR");
+    assert_eq!(run(&mut command).out(), "content\n");
+    assert!(started(&script) > 20);
+    assert_eq!(started(&script), 2);
 }

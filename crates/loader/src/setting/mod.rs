@@ -14,7 +14,7 @@ mod environment;
 mod loader_file;
 pub(crate) mod machine;
 mod musl;
-mod profile;
+pub(crate) mod profile;
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
+use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -155,6 +156,11 @@ fn make(place: &Path, name: &str) -> Result<PathBuf, BuiltinsError> {
     // One of an earlier process of this id, that was killed.
     let _ = fs::remove_file(&path);
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
-    file.and_then(|file| file.set_len(numbers() as u64 * 8)).map_err(BuiltinsError::at(&path))?;
+    // Written, not only made so long: where the disk is full, a shell that maps it would be killed.
+    let zeros = vec![0; numbers() * 8];
+    if let Err(error) = file.and_then(|mut file| file.write_all(&zeros)) {
+        let _ = fs::remove_file(&path);
+        return Err(BuiltinsError::at(&path)(error));
+    }
     Ok(path)
 }

@@ -1,10 +1,13 @@
 //! What was found out about the programs and shells here, kept beside the libraries: who starts the
 //! next command asks none of them again.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::StatVfsMountFlags;
+use rustix::process::{Resource, getrlimit};
 use serde::{Deserialize, Serialize};
 
 use super::hosts::{self, Host};
@@ -47,20 +50,40 @@ pub(super) fn read(directory: &Path, seen: &str) -> Option<FoundPrograms> {
     let may_execute = rustix::fs::statvfs(directory)
         .is_ok_and(|mount| !mount.f_flag.contains(StatVfsMountFlags::NOEXEC));
     // Whoever tidies /tmp takes files, not directories, away.
-    let is_whole = Host::ALL.iter().all(|host| {
-        let library = directory.join(host.library()).metadata();
-        library.is_ok_and(|about| about.len() == host.content().len() as u64)
-    }) && ["bash_env", "programs"].iter().all(|name| directory.join(name).exists());
+    let is_whole =
+        Host::ALL.iter().all(|host| is_content(&directory.join(host.library()), host.content()))
+            && ["bash_env", "programs"].iter().all(|name| directory.join(name).exists());
     (kept.seen == seen && may_execute && is_whole)
         .then_some(FoundPrograms { programs, hosts: kept.hosts })
 }
 
-/// Keeps what was found. A path that is no text is not kept: all is asked anew.
+/// Whether a file is this, byte for byte: what is damaged ends each shell that loads it.
+fn is_content(path: &Path, content: &[u8]) -> bool {
+    let mut there = vec![0; content.len() + 1];
+    let opened = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path);
+    opened
+        .and_then(|mut file| file.read(&mut there))
+        .is_ok_and(|length| there[..length] == *content)
+}
+
+/// Whether a limit may have had a program fail when it was tried.
+fn is_limited() -> bool {
+    const ENOUGH: u64 = 256;
+    let few_files = getrlimit(Resource::Nofile).current.is_some_and(|most| most < ENOUGH);
+    let limits = [Resource::As, Resource::Data, Resource::Fsize, Resource::Cpu];
+    few_files || limits.iter().any(|limit| getrlimit(*limit).current.is_some())
+}
+
+/// Keeps what was found. What was found under limits is not kept, nor a path that is no text: all is
+/// asked anew.
 pub(super) fn keep(
     directory: &Path,
     seen: &str,
     found: &FoundPrograms,
 ) -> Result<(), BuiltinsError> {
+    if is_limited() {
+        return Ok(());
+    }
     let programs = found.programs.iter().map(|program| program.known.clone()).collect();
     let kept = KeptFindings { seen: seen.to_owned(), programs, hosts: found.hosts.clone() };
     match serde_json::to_vec(&kept) {

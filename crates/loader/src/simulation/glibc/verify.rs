@@ -2,7 +2,7 @@
 
 use super::GlibcLoader;
 use crate::object::ElfClass;
-use crate::setting::GlibcProfile;
+use crate::setting::{GlibcProfile, profile};
 use crate::simulation::{ProbeResult, Rejection};
 use crate::{ElfError, ElfObject, Errno, OpenedFile};
 
@@ -101,13 +101,21 @@ fn wants_newer_kernel(object: &ElfObject, profile: &GlibcProfile) -> bool {
     assumed < (major & 0xff) << 16 | (minor & 0xff) << 8 | patch & 0xff
 }
 
+/// The size of a page where the loader runs: x86 has one, whatever this machine's is.
+fn page_size(profile: &GlibcProfile) -> u64 {
+    match profile.machine {
+        profile::X86_64 | profile::I386 => 4096,
+        _ => rustix::param::page_size() as u64,
+    }
+}
+
 /// What `_dl_map_object_from_fd` finds wrong with a library.
 pub(super) fn unmappable(object: &ElfObject, profile: &GlibcProfile) -> Option<&'static str> {
     let header = &object.header;
     let no_dynamic = !object.is_dynamic || header.empty_dynamic;
     let faults = [
         (
-            header.alignments & (rustix::param::page_size() as u64 - 1) != 0,
+            header.alignments & (page_size(profile) - 1) != 0,
             "ELF load command alignment not page-aligned",
         ),
         (!header.aligned, "ELF load command address/offset not page-aligned"),
