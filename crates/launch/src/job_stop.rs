@@ -52,7 +52,7 @@ fn take_stops() {
 }
 
 /// Whether a stop of the terminal has come for this process that it has not taken yet.
-pub(crate) fn a_stop_is_pending() -> bool {
+pub fn a_stop_is_pending() -> bool {
     signals::is_pending(STOPS)
 }
 

@@ -70,7 +70,7 @@ pub use descriptors::keep_only;
 pub use ended::Ended;
 pub use helper::{Helper, HelperSetting};
 pub use inherited::was_closed;
-pub use job_stop::{is_terminal_stop, stop_by};
+pub use job_stop::{a_stop_is_pending, is_terminal_stop, stop_by};
 pub use line::{CommandLine, LineError};
 #[cfg(target_arch = "x86_64")]
 pub use loaded::{LoadedError, LoadedStart, LoaderSystemCall, loaded_start};
@@ -79,6 +79,7 @@ pub use orphan::orphan;
 pub use python_hook::{HookError, PythonHook};
 pub use replace::{replace, replace_as, set_variables, unset_variables};
 pub use scratch::{scratch_directory, scratch_file};
+pub use signal_monitor::SignalMonitor;
 pub use spawn::{Gated, spawn};
 pub use stage::{Stage, StageError, StageOutcome, check_input};
 pub use stop::EndRequests;

@@ -10,13 +10,15 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::child::{die_with, fork_with, wait_for};
 use crate::descriptors::keep_only;
+use crate::job_stop::{is_terminal_stop, stop_as_a_job, stop_by};
 use crate::signals::{self, SignalQueue};
+use crate::terminal_groups::is_in_own_group;
 
 /// A process of this one's group that only notes which signals come. It ends with this process.
 ///
 /// It is also the one who is still awake when this process has stopped itself together with the
 /// command.
-pub(crate) struct SignalMonitor {
+pub struct SignalMonitor {
     pid: i32,
     ask: File,
     answers: File,
@@ -36,7 +38,11 @@ const WHAT_CAME: u8 = b'?';
 const STOPPED: u8 = b'T';
 
 impl SignalMonitor {
-    /// Starts it. The caller has blocked all signals that it is to note.
+    /// Starts it. The caller has blocked all signals that it is to note, and has one thread: this
+    /// forks.
+    ///
+    /// # Errors
+    /// Those of pipe(2) and fork(2).
     pub fn call() -> io::Result<SignalMonitor> {
         let (asked, ask) = io::pipe()?;
         let (answers, answer) = io::pipe()?;
@@ -58,17 +64,33 @@ impl SignalMonitor {
 
     /// Whether it got this signal from this sender, too, so that it was sent to the group.
     pub fn saw(&mut self, signal: i32, from: i32) -> bool {
-        for wait in [Duration::ZERO, ROUND] {
-            std::thread::sleep(wait);
-            if self.hear().is_err() {
-                return false;
-            }
-            if let Some(at) = self.told.iter().position(|told| *told == (signal, from)) {
-                self.told.remove(at);
-                return true;
-            }
+        self.saw_by_now(signal, from) || {
+            std::thread::sleep(ROUND);
+            self.saw_by_now(signal, from)
         }
-        false
+    }
+
+    /// The same, for somebody who does not wait until a group has got its signal.
+    pub fn saw_by_now(&mut self, signal: i32, from: i32) -> bool {
+        // Without a monitor, nobody knows.
+        let _ = self.hear();
+        let at = self.told.iter().position(|told| *told == (signal, from));
+        at.map(|at| self.told.remove(at)).is_some()
+    }
+
+    /// Stops this process with a command that `signal` has stopped, until the command goes on; not
+    /// if it has gone on already.
+    ///
+    /// A shell tells by which signal its job was stopped. But where the command is of another group,
+    /// this process's may be orphaned, and only SIGSTOP stops it (setpgid(2)).
+    pub fn stop_with(&mut self, command: i32, signal: i32) {
+        self.wake_me_when_it_goes_on(command);
+        if is_terminal_stop(signal) && is_in_own_group(command) {
+            stop_by(signal, || is_stopped(command));
+        } else {
+            stop_as_a_job(|| is_stopped(command));
+        }
+        self.i_am_awake();
     }
 
     /// Asks what came.
@@ -88,14 +110,14 @@ impl SignalMonitor {
     }
 
     /// Has it send SIGCONT to this process as soon as that one is no longer stopped.
-    pub fn wake_me_when_it_goes_on(&mut self, pid: i32) {
+    pub(crate) fn wake_me_when_it_goes_on(&mut self, pid: i32) {
         // Without a monitor, somebody else must wake this process.
         let _ = self.say(STOPPED, pid);
     }
 
     /// Has it wake this process no more. What it sent before has come by then: a wake-up that comes
     /// late would look to a shell as if the job went on.
-    pub fn i_am_awake(&mut self) {
+    pub(crate) fn i_am_awake(&mut self) {
         // Without a monitor, nobody wakes this process.
         let _ = self.hear();
     }

@@ -24,6 +24,8 @@ pub(crate) enum TracerMessage {
     Delivered { signal: i32, from: i32 },
     /// It was stopped by this signal of the terminal: the front is to stop likewise.
     Stopped { signal: i32 },
+    /// It was stopped by this signal while nobody traced it: the front is to stop with it.
+    StoppedUntraced { signal: i32, command: i32 },
     /// It goes on; a SIGCONT for the front follows.
     GoesOn,
     /// It ended; what it left running is followed further.
@@ -52,12 +54,6 @@ impl Messages {
         Messages { to: None, front: None, told_to_stop: false }
     }
 
-    /// Another end, for a thread of its own: a message is written in one piece (pipe(7)).
-    pub fn beside(&self) -> std::io::Result<Messages> {
-        let to = self.to.as_ref().map(File::try_clone).transpose()?;
-        Ok(Messages { to, front: self.front, told_to_stop: false })
-    }
-
     /// A front that is gone needs no message.
     pub fn send(&mut self, message: &TracerMessage) {
         if let (Some(to), Ok(mut line)) = (&mut self.to, serde_json::to_vec(message)) {
@@ -75,14 +71,19 @@ impl Messages {
     pub fn stop_front(&mut self, signal: i32, command: i32) {
         let in_group = |front: Pid| launch::are_in_one_group(front.as_raw_pid(), command);
         let is_of_group = self.front.is_some_and(in_group);
+        let told_before = std::mem::replace(&mut self.told_to_stop, true);
         match is_of_group && launch::is_terminal_stop(signal) {
             // A stop may be reported again: `fg` comes to the front first, which must not stop anew.
-            true if self.told_to_stop => {}
-            true => {
-                self.told_to_stop = true;
-                self.send(&TracerMessage::Stopped { signal });
-            }
+            true if told_before => {}
+            true => self.send(&TracerMessage::Stopped { signal }),
             false => self.signal_front(Signal::STOP),
+        }
+    }
+
+    /// Continues the front with the command, if it was stopped while that was traced.
+    pub fn continue_front_if_told_to_stop(&mut self) {
+        if self.told_to_stop {
+            self.continue_front();
         }
     }
 

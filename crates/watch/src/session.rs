@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use launch::signals::{self, ReceivedSignal, SignalQueue};
-use launch::{Command, Ended};
+use launch::{Command, Ended, SignalMonitor};
 use recording::{Blind, LetGo};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -32,10 +32,14 @@ pub struct Session {
     inbox: Inbox,
     signals: SignalQueue,
     tracer: Pid,
+    /// How often this process was to stop with the command.
+    stops: u32,
     /// Signals that the command got, with their senders and when.
     delivered: Vec<(i32, i32, Instant)>,
     over: Option<Finished>,
     end: Option<Instant>,
+    /// Who tells which signals came to the whole group of becalm, and so to the command by themselves.
+    monitor: SignalMonitor,
     /// Whether the command can be let go of before its end.
     lets_go: bool,
     /// That it was.
@@ -104,13 +108,16 @@ pub(crate) fn start(
         0
     })?;
     let tracer = Pid::from_raw(tracer).ok_or(Errno::SRCH).map_err(std::io::Error::from)?;
+    let monitor = SignalMonitor::call()?;
     let mut session = Session {
         inbox: Inbox::new(from),
         signals: SignalQueue::of(&passed_on)?,
         tracer,
+        stops: 0,
         delivered: Vec::new(),
         over: None,
         end: None,
+        monitor,
         lets_go,
         let_go: None,
     };
@@ -199,7 +206,12 @@ impl Session {
                 self.delivered.push((signal, from, Instant::now()));
             }
             TracerMessage::Stopped { signal } => {
+                self.stops += 1;
                 launch::stop_by(signal, || !self.inbox.goes_on());
+            }
+            TracerMessage::StoppedUntraced { signal, command } => {
+                self.stops += 1;
+                self.monitor.stop_with(command, signal);
             }
             TracerMessage::MainEnded { ended, still_running, blinds } => {
                 let let_go = self.let_go.clone();
@@ -232,22 +244,39 @@ impl Session {
         while let Ok(Some(ReceivedSignal { signal, from, code })) = self.signals.take() {
             // The terminal's own signals go to the whole group, the command included, but for its
             // end, of which only the session's leader hears; and the tracer's SIGCONT is for this
-            // process only.
+            // process only, as is the monitor's.
             let is_hangup = signal == libc::SIGHUP && launch::leads_session();
-            if (code > 0 && !is_hangup) || from == self.tracer.as_raw_pid() {
+            let is_ours = [self.tracer.as_raw_pid(), self.monitor.pid()].contains(&from);
+            if (code > 0 && !is_hangup) || is_ours {
                 if code > 0 && signal == libc::SIGQUIT && self.lets_go {
                     // It may be gone already.
                     let _ = launch::signals::send(self.tracer.as_raw_pid(), start_watch::ASK);
                 }
                 continue;
             }
-            if !self.was_delivered(signal, from) {
+            if !self.came_by_itself(signal, from) {
                 self.send(signal);
             }
         }
     }
 
-    /// Whether the command got this signal itself, or gets it within a moment.
+    /// Whether the command got this signal without becalm.
+    fn came_by_itself(&mut self, signal: i32, from: i32) -> bool {
+        if self.monitor.saw_by_now(signal, from) {
+            self.delivered.retain(|(known, by, _)| (*known, *by) != (signal, from));
+            return true;
+        }
+        let stops = self.stops;
+        let was_delivered = self.was_delivered(signal, from);
+        let has_stopped_since = self.stops > stops || launch::a_stop_is_pending();
+        self.monitor.saw_by_now(signal, from)
+            || was_delivered
+            // A stop takes back each SIGCONT that nobody has taken yet (signal(7)), the monitor's
+            // too: a command that has stopped anew must stay stopped.
+            || (signal == libc::SIGCONT && has_stopped_since)
+    }
+
+    /// Whether the command got this signal itself, or gets it within a moment, as its tracer sees.
     fn was_delivered(&mut self, signal: i32, from: i32) -> bool {
         let deadline = Instant::now() + SAME;
         loop {

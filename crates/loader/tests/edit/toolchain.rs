@@ -61,8 +61,12 @@ pub fn names(needed: NeededEdit) -> EditRequest {
     EditRequest { needed, search: SearchPathEdit::Keep }
 }
 
-/// Writes a program.
+/// Writes a program, as a new file: what a run of the one before has left running may still be that
+/// one (ETXTBSY).
 pub fn install(path: &Path, bytes: &[u8]) {
+    if path.exists() {
+        fs::remove_file(path).unwrap();
+    }
     testkit::write_program(path, bytes);
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }

@@ -10,12 +10,9 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use launch::Ended;
-use launch::signals::{ReceivedSignal, SignalQueue};
 use proc::{ProcessStat, ProcessStatus, ProcessorTime};
 use recording::{Kind, LetGo, Nanos};
 use rustc_hash::FxHashSet;
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::io::Errno;
 
 use super::{Next, Tracer};
 use crate::clock;
@@ -278,57 +275,33 @@ fn signal_of(stop: PtraceStop) -> i32 {
 }
 
 /// Waits for the end of a command that nobody traces any more, and lets go of `late`, who could not
-/// be stopped before. The front stops and goes on with the command.
+/// be stopped before. The front is told each stop, and goes on with the command by itself: a stop
+/// after which the command went on and was stopped anew before it was looked at is told as one.
 fn wait_for_command(
     main: i32,
     late: &FxHashSet<i32>,
     messages: &mut Messages,
 ) -> io::Result<Option<Ended>> {
-    tell_of_group(messages);
     loop {
         match wait_for_any()? {
             AnyChange::Stopped(tid, stop) if tid == main && !late.contains(&main) => {
-                messages.stop_front(signal_of(stop), main);
+                let signal = signal_of(stop);
+                messages.send(&TracerMessage::StoppedUntraced { signal, command: main });
             }
             AnyChange::Stopped(tid, stop) => {
                 let detached = StoppedThread::heard_of(tid).detach(signal_of(stop));
                 gone_is_fine(detached);
             }
-            AnyChange::GoesOn(tid) if tid == main => messages.continue_front(),
+            AnyChange::GoesOn(tid) if tid == main => messages.continue_front_if_told_to_stop(),
             AnyChange::Ended(end) if end.tid == main => {
                 // One that went on and ended before it was looked at is only told to have ended.
-                messages.continue_front();
+                messages.continue_front_if_told_to_stop();
                 return Ok(Some(Ended::from_wait(end.status)));
             }
             AnyChange::GoesOn(_) | AnyChange::Ended(_) | AnyChange::Nothing => {}
             AnyChange::Nobody => return Ok(None),
         }
     }
-}
-
-/// Tells the front from now on which signals come to the whole group of becalm, and so to the command
-/// by themselves: the front must not pass them on. While the command was traced, its own stops told
-/// that. Where it cannot be told, the command gets such a signal twice.
-fn tell_of_group(messages: &Messages) {
-    launch::signals::block(&launch::signals::all());
-    let group = launch::signals::set(launch::signals::passed_on());
-    let (Ok(mut messages), Ok(queue)) = (messages.beside(), SignalQueue::of(&group)) else {
-        return;
-    };
-    // Those that came while it was traced.
-    while let Ok(Some(_)) = queue.take() {}
-    let tell = move || {
-        loop {
-            let ready = poll(&mut [PollFd::new(&queue, PollFlags::IN)], None);
-            if ready.is_err_and(|error| error != Errno::INTR) {
-                return;
-            }
-            while let Ok(Some(ReceivedSignal { signal, from, .. })) = queue.take() {
-                messages.send(&TracerMessage::Delivered { signal, from });
-            }
-        }
-    };
-    let _ = std::thread::Builder::new().name("signals".into()).spawn(tell);
 }
 
 /// Waits for the end of a command that was let go of, and tells the front how it ended.
