@@ -297,6 +297,8 @@ fn a_variable_that_was_not_set_counts_however_it_was_asked_for() {
         let file = format!("{}\n", scene.modulepath.join("reads/0").display());
         assert!(why.contains(&file) && why.contains("\n  $SITE\n"), "{why}");
         assert!(!why.contains("$OTHER"), "{why}");
+        let who = "\n  the user, groups, rights, umask, limits and blocked signals of who asks\n";
+        assert!(why.contains("\n  $LC_*\n") && why.contains(who), "{why}");
         Asking::new(&scene, modules).with("OTHER", "1").is_remembered(&words);
     }
 }

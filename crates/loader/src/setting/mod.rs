@@ -60,7 +60,7 @@ pub struct LoaderSetting {
 /// Why a program has no setting.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingError {
-    /// The program or its interpreter cannot be opened.
+    /// The program, or a loader, cannot be opened.
     #[error("cannot open {0}: {1}")]
     Open(PathBuf, Errno),
     /// The program is no ELF file, or damaged.
@@ -69,6 +69,14 @@ pub enum SettingError {
     /// There is no loader to simulate.
     #[error("{0} is not dynamically linked")]
     Static(PathBuf),
+    /// What is wrong with the loader that a program names.
+    #[error("the loader of {program}: {why}")]
+    Loader {
+        /// The program.
+        program: PathBuf,
+        /// What is wrong.
+        why: Box<SettingError>,
+    },
     /// Neither glibc's nor musl's loader.
     #[error("{0} is a loader that is not known")]
     UnknownLoader(PathBuf),
@@ -113,7 +121,10 @@ impl LoaderSetting {
         let named = object.interpreter.as_deref().filter(|_| object.is_dynamic).map(Path::new);
         let interpreter = named.or_else(usual);
         let interpreter = interpreter.ok_or_else(|| SettingError::Static(program.to_owned()))?;
-        let mut setting = LoaderSetting::for_interpreter(world, interpreter, identity)?;
+        let of_loader =
+            |why| SettingError::Loader { program: program.to_owned(), why: Box::new(why) };
+        let mut setting =
+            LoaderSetting::for_interpreter(world, interpreter, identity).map_err(of_loader)?;
         setting.secure = world.gains_rights(&absolute);
         Ok(setting)
     }

@@ -1,7 +1,7 @@
 //! A question answered from memory, or given to the tool.
 
 use std::cell::RefCell;
-use std::ffi::{CStr, CString, OsStr, OsString};
+use std::ffi::{CStr, CString, OsStr};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -88,12 +88,11 @@ fn kept(
     (kept.question == *question && kept.changed().is_none()).then_some(kept)
 }
 
-/// Which variables of the environment decided the answers to a question so far; none if all did, or if it
-/// was not asked yet.
-pub fn deciding_variables(question: &ModuleQuestion, store: &AnswerStore) -> Option<Vec<OsString>> {
-    let deciding: DecidingSurroundings = store.get(&question.name())?;
-    let names = deciding.variables.into_iter().map(OsString::from_vec);
-    (!deciding.whole_environment).then(|| names.collect())
+/// What of who asks, and of where, the answer to a question depends on, in words; nothing if it was not
+/// asked yet.
+pub fn surroundings(question: &ModuleQuestion, store: &AnswerStore) -> Vec<String> {
+    let deciding: Option<DecidingSurroundings> = store.get(&question.name());
+    deciding.map_or_else(Vec::new, |deciding| deciding.said())
 }
 
 /// How long a machine or filesystem is taken to be slow that was.

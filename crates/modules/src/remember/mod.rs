@@ -32,7 +32,7 @@ mod tool;
 mod trees;
 
 pub use answer::{AnswerOutcome, RememberedAnswer};
-pub use ask::{AnswerState, AskError, ask, deciding_variables, state};
+pub use ask::{AnswerState, AskError, ask, state, surroundings};
 pub use question::ModuleQuestion;
 pub use share::RememberedShare;
 pub use store::AnswerStore;

@@ -8,6 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use proc::ProcessStatus;
+use recording::shown_name;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use watch::dependencies::descriptor_kind;
@@ -40,6 +41,21 @@ impl DecidingSurroundings {
         self.working_directory |= other.working_directory;
         *self != before
     }
+
+    /// All that an answer depends on beside files, in words: these, and what each answer depends on.
+    pub fn said(&self) -> Vec<String> {
+        let variable = |name: &Vec<u8>| format!("${}", shown_name(OsStr::from_bytes(name)));
+        let mut said: Vec<String> = match self.whole_environment {
+            true => vec!["all variables of the environment".to_owned()],
+            false => self.variables.iter().map(variable).collect(),
+        };
+        said.extend(unnoticed_variables().map(|with| format!("${with}*")));
+        if self.working_directory {
+            said.push("the working directory".to_owned());
+        }
+        said.extend(ProcessSurroundings::SAID.map(str::to_owned));
+        said
+    }
 }
 
 /// What the kernel knows of this process that decides what it may do and what it is told.
@@ -64,6 +80,13 @@ const STATUS: [&str; 13] = [
 ];
 
 impl ProcessSurroundings {
+    /// What they are, in words.
+    const SAID: [&str; 3] = [
+        "the user, groups, rights, umask, limits and blocked signals of who asks",
+        "the name and kernel of this machine",
+        "what kind of file each of the three standard descriptors is",
+    ];
+
     /// Those of this process; none where it cannot know itself. The standard descriptors' kinds
     /// are among them, so that a terminal's answers and a pipe's do not take turns.
     pub fn own() -> Option<ProcessSurroundings> {
@@ -98,6 +121,11 @@ fn limits() -> Option<Vec<u8>> {
 pub(super) const C_LIBRARY: [&str; 8] =
     ["LD_", "LC_", "LANG", "MALLOC_", "GLIBC_TUNABLES", "GCONV_PATH", "LOCPATH", "TZ"];
 
+/// How the names begin of variables that are read without anybody's noticing.
+fn unnoticed_variables() -> impl Iterator<Item = &'static &'static str> {
+    C_LIBRARY.iter().chain(ToolLanguage::VARIABLES)
+}
+
 impl ModuleQuestion {
     /// Of this tool, for a shell.
     pub fn new(script: &Path, words: Vec<OsString>) -> ModuleQuestion {
@@ -128,8 +156,7 @@ impl ModuleQuestion {
         }
         add(&[deciding.whole_environment.into(), deciding.working_directory.into()]);
         let is_unnoticed = |name: &OsString| {
-            let mut unnoticed = C_LIBRARY.iter().chain(ToolLanguage::VARIABLES);
-            unnoticed.any(|with| name.as_bytes().starts_with(with.as_bytes()))
+            unnoticed_variables().any(|with| name.as_bytes().starts_with(with.as_bytes()))
         };
         let mut variables: Vec<_> = std::env::vars_os()
             .filter(|(name, _)| deciding.whole_environment || is_unnoticed(name))

@@ -5,10 +5,9 @@ use std::path::{Path, PathBuf};
 
 use modules::avail::hook::Shell;
 use modules::remember::{
-    AnswerOutcome, AnswerState, AnswerStore, ModuleQuestion, ask, deciding_variables, state,
+    AnswerOutcome, AnswerState, AnswerStore, ModuleQuestion, ask, state, surroundings,
 };
 use modules::site::{Environment, ModulesSite};
-use recording::shown_name;
 use term::number::counted;
 use watch::dependencies::AnswerDependency;
 
@@ -189,7 +188,7 @@ fn why(question: &ModuleQuestion, store: &AnswerStore) -> Result<u8, Failure> {
     Ok(status)
 }
 
-/// All of them, and the variables.
+/// All files and directories, each once, and all else.
 fn depends_on(
     question: &ModuleQuestion,
     store: &AnswerStore,
@@ -197,10 +196,9 @@ fn depends_on(
 ) -> Vec<String> {
     let mut things: Vec<String> = dependencies.iter().map(view::dependency).collect();
     things.sort();
-    things.dedup();
-    match deciding_variables(question, store) {
-        Some(names) => things.extend(names.iter().map(|name| format!("${}", shown_name(name)))),
-        None => things.push("all variables of the environment".to_owned()),
-    }
+    things.dedup_by(|one, before| one.trim_end_matches('/') == before.trim_end_matches('/'));
+    let more = surroundings(question, store).into_iter().filter(|thing| !things.contains(thing));
+    let more: Vec<_> = more.collect();
+    things.extend(more);
     things
 }
