@@ -2,16 +2,19 @@
 //!
 //! | file | what it holds |
 //! |---|---|
+//! | `filesystem` | which kind of filesystem a path is on |
 //! | `mounts` | /proc/PID/mountinfo |
 //! | `schedstat` | /proc/PID/schedstat |
 //! | `stat` | /proc/PID/stat |
 //! | `status` | /proc/PID/status |
 
+mod filesystem;
 mod mounts;
 mod schedstat;
 mod stat;
 mod status;
 
+pub use filesystem::FilesystemKind;
 pub use mounts::{MountEntry, mount_entries};
 pub use schedstat::ProcessorTime;
 pub use stat::ProcessStat;

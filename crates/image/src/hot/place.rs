@@ -10,7 +10,8 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use rustix::fs::{statfs, statvfs};
+use proc::FilesystemKind;
+use rustix::fs::statvfs;
 
 use super::error::{HotPartError, file};
 use super::identity::identity;
@@ -27,19 +28,6 @@ const LEFT_ALONE: u64 = 20;
 const LEFT_FOR: Duration = Duration::from_secs(3600);
 /// The same, where nothing tells which processes are the job's.
 const LEFT_FOR_NO_JOB: Duration = Duration::from_secs(86_400);
-/// Filesystems that a node shares with others (statfs(2)): NFS, Lustre, GPFS, CephFS, CIFS, SMB 2,
-/// BeeGFS, AFS, 9P.
-const SHARED: [i64; 9] = [
-    0x6969,
-    0x0bd0_0bd0,
-    0x4750_4653,
-    0x00c3_6400,
-    0xff53_4d42,
-    0xfe53_4d42,
-    0x1983_0326,
-    0x5346_414f,
-    0x0102_1997,
-];
 const OTHERS_WRITE: u32 = 0o022;
 const STICKY: u32 = 0o1000;
 
@@ -116,8 +104,7 @@ fn has_room(directory: &Path, needed: u64) -> Result<(), String> {
 }
 
 fn is_shared(directory: &Path) -> bool {
-    // A magic number has 32 bits.
-    statfs(directory).is_ok_and(|there| SHARED.contains(&(there.f_type & 0xffff_ffff)))
+    FilesystemKind::of(directory).is_some_and(|kind| kind.of_other_machines().is_some())
 }
 
 /// The job that this process is of, as names have it; `none` where there is none.

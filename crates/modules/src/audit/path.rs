@@ -2,33 +2,16 @@
 
 use std::path::Path;
 
+use proc::FilesystemKind;
+
 use super::finding::{AuditFinding, AuditRule};
 use super::report::FindingContext;
 use crate::site::ModulepathOddity;
 use crate::tree::{ModulepathTree, TreeEntryKind};
 
-/// Filesystems that are served over a network, by their numbers (statfs(2), linux/magic.h and
-/// the filesystems' own sources).
-const NETWORK: &[(u32, &str)] = &[
-    (0x6969, "NFS"),
-    (0x0bd0_0bd0, "Lustre"),
-    (0x4750_4653, "GPFS"),
-    (0x1983_0326, "BeeGFS"),
-    (0x00c3_6400, "Ceph"),
-    (0xff53_4d42, "CIFS"),
-    (0xfe53_4d42, "SMB"),
-    (0x5346_414f, "AFS"),
-    (0x6b41_4653, "AFS"),
-    (0xaad7_aaea, "PanFS"),
-    (0x0102_1997, "9p"),
-    (0x7461_636f, "OCFS2"),
-    (0x0116_1970, "GFS2"),
-];
-
 /// Which network filesystem a path is on, if it is on one that is known.
 pub(super) fn network(path: &Path) -> Option<&'static str> {
-    let number = rustix::fs::statfs(path).ok()?.f_type as u32;
-    NETWORK.iter().find(|(known, _)| *known == number).map(|(_, name)| *name)
+    FilesystemKind::of(path)?.of_other_machines()
 }
 
 /// What a modulepath gives rise to.

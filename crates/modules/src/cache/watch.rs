@@ -7,9 +7,9 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use proc::FilesystemKind;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
-use rustix::fs::statfs;
 use rustix::io::Errno;
 
 use crate::tree::{ModulepathTree, TreeEntryKind};
@@ -20,30 +20,6 @@ const QUIET: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(30);
 /// What inotify does not tell (a directory above is moved, an expiry) is found this late.
 const AT_LEAST: Duration = Duration::from_secs(3600);
-
-/// Filesystems that other machines change (linux/magic.h, and the projects' own headers): AFS,
-/// BeeGFS, Ceph, CIFS, Coda, FUSE, GFS2, GPFS, Lustre, NCP, NFS, OCFS2, OrangeFS, PanFS, SMB,
-/// SMB2, 9P.
-const REMOTE: &[u64] = &[
-    0x5346_414F,
-    0x6B41_4653,
-    0x1983_0326,
-    0x00c3_6400,
-    0xff53_4d42,
-    0x7375_7245,
-    0x6573_5546,
-    0x0116_1970,
-    0x4750_4653,
-    0x0bd0_0bd0,
-    0x564c,
-    0x6969,
-    0x7461_636f,
-    0x2003_0528,
-    0xaad7_aaea,
-    0x517b,
-    0xfe53_4d42,
-    0x0102_1997,
-];
 
 /// How changes are noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -188,6 +164,6 @@ fn is_remote(tree: &ModulepathTree) -> bool {
 
 /// Whether other machines may change what is on a path's filesystem; nobody here is told of that.
 pub fn is_remote_filesystem(path: &Path) -> bool {
-    // The kernel's numbers have 32 bits, whatever the type of the field.
-    statfs(path).is_ok_and(|about| REMOTE.contains(&u64::from(about.f_type as u32)))
+    let may_be = |kind: FilesystemKind| kind.of_other_machines().is_some() || kind.is_fuse();
+    FilesystemKind::of(path).is_some_and(may_be)
 }

@@ -6,17 +6,13 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
+use proc::FilesystemKind;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
-use rustix::fs::statfs;
 use rustix::io::Errno;
 
 use crate::index::IndexNames;
 use crate::tree::{ModulepathTree, TreeEntryKind};
-
-/// Filesystems that only this kernel changes (linux/magic.h): Btrfs, ext2 to ext4, F2FS, tmpfs, XFS,
-/// ZFS. What is not known may be changed by others: by other machines, or as overlays are, from below.
-const LOCAL: [u32; 6] = [0x9123_683e, 0xef53, 0xf2f5_2010, 0x0102_1994, 0x5846_5342, 0x2fc1_2fc1];
 
 /// All that changes a directory's names, a file's content, or who may read them.
 const CHANGE: WatchFlags = WatchFlags::ATTRIB
@@ -178,6 +174,5 @@ fn is_indexed(kind: &TreeEntryKind) -> bool {
 }
 
 fn is_local(path: &Path) -> bool {
-    // The kernel's numbers have 32 bits, whatever the type of the field.
-    statfs(path).is_ok_and(|about| LOCAL.contains(&(about.f_type as u32)))
+    FilesystemKind::of(path).is_some_and(FilesystemKind::is_of_this_kernel)
 }
