@@ -98,6 +98,7 @@ impl ImageOptions<'_> {
         ScanOptions {
             readers: self.readers,
             xattrs: self.xattrs,
+            acls: true,
             skip_unreadable: self.skip_unreadable,
             skip_special: self.skip_special,
         }
@@ -177,6 +178,9 @@ pub struct PathsImage {
     pub duplicate_bytes: u64,
     /// What is not in it.
     pub left_out: Vec<OmittedFile>,
+    /// Files and directories whose access control lists an image cannot keep, and whose permissions in
+    /// it are narrower for it: they give nobody more.
+    pub narrowed: u64,
     /// What was healed while it was packed; null where it was packed as it is.
     pub healed: Option<Healed>,
     /// What is used from it and lies outside.
@@ -343,7 +347,9 @@ pub(crate) fn write(
     let image_bytes = writer.position();
     writer.finish()?;
     let built = built(SquashSummary { image_bytes, ..summary }, manifest, outside);
-    Ok(PathsImage { healed: healing.healed.clone(), ..built })
+    let narrowed = tree.nodes.iter().filter(|node| !node.is_above && node.without_acl.is_some());
+    let narrowed = narrowed.count() as u64;
+    Ok(PathsImage { healed: healing.healed.clone(), narrowed, ..built })
 }
 
 /// Refuses options that cannot be.
@@ -382,6 +388,7 @@ fn built(summary: SquashSummary, manifest: Manifest, outside: Vec<OutsideReferen
         duplicates: summary.duplicates,
         duplicate_bytes: summary.duplicate_bytes,
         left_out: summary.left_out,
+        narrowed: 0,
         healed: None,
         outside,
         manifest,

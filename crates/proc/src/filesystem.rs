@@ -25,15 +25,8 @@ const OF_OTHER_MACHINES: [(u32, &str); 17] = [
 ];
 
 /// Filesystems that only this kernel changes: Btrfs, ext2 to ext4, F2FS, tmpfs, XFS, ZFS, bcachefs.
-const OF_THIS_KERNEL: [u32; 7] = [
-    0x9123_683e,
-    0xef53,
-    0xf2f5_2010,
-    0x0102_1994,
-    0x5846_5342,
-    0x2fc1_2fc1,
-    0xca45_1a4e,
-];
+const OF_THIS_KERNEL: [u32; 7] =
+    [0x9123_683e, 0xef53, 0xf2f5_2010, 0x0102_1994, 0x5846_5342, 0x2fc1_2fc1, 0xca45_1a4e];
 
 /// What a server in user space mounts: it may change anything at any time.
 const FUSE: u32 = 0x6573_5546;

@@ -70,6 +70,35 @@ fn an_ordinary_user_gets_his_own_files_and_nobodys_rights() {
     assert_eq!((tool.uid(), tool.mode() & 0o7777), (65534, 0o755), "no set-user-ID");
 }
 
+/// An image has no place for lists: the group's permissions are the mask there, and who is kept out by
+/// name is among all others.
+#[test]
+fn nobody_may_do_more_with_what_is_extracted_than_by_its_access_control_list() {
+    let scene = Scene::new();
+    let (directory, image) = (scene.subdirectory("env"), scene.at("i.sqsh"));
+    for (name, mode, list) in [
+        ("masked", 0o600, "u:2000:r"),
+        ("denied", 0o644, "u:1000:-"),
+        ("denied_group", 0o644, "g:1000:-"),
+        ("shared", 0o644, "u:2000:rw"),
+    ] {
+        let file = format!("{directory}/{name}");
+        fs::write(&file, name).unwrap();
+        fs::set_permissions(&file, PermissionsExt::from_mode(mode)).unwrap();
+        assert_eq!(run(Command::new("setfacl").args(["-m", list, &file])).code(), 0);
+    }
+    for words in [vec!["build"], vec!["build", "--no-xattrs"]] {
+        let ran = becalm(&[&words[..], &["-o", &image, &directory]].concat());
+        assert_eq!(ran.code(), 0, "{}", ran.err());
+        assert!(ran.out().contains("4 access control lists of files and directories are not kept"));
+        let out = scene.at(&format!("out{}", words.len()));
+        assert_eq!(becalm(&["extract", &image, &out]).code(), 0);
+        let mode = |name: &str| fs::metadata(format!("{out}/{name}")).unwrap().mode() & 0o777;
+        let modes = ["masked", "denied", "denied_group", "shared"].map(mode);
+        assert_eq!(modes, [0o600, 0o600, 0o640, 0o644], "{words:?}");
+    }
+}
+
 #[test]
 fn an_empty_directory_keeps_who_may_do_what_with_it() {
     let scene = Scene::new();

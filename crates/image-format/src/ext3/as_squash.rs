@@ -302,6 +302,7 @@ fn node(
         kind,
         first_name: None,
         has_acl: None,
+        without_acl: None,
         patches: None,
         xattrs,
         is_above: false,

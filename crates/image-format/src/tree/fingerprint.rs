@@ -28,8 +28,13 @@ impl Fingerprint {
     /// # Errors
     /// Where something cannot be read, or is a socket.
     pub fn now(layout: &ImageLayout, readers: usize) -> Result<Fingerprint, SquashWriteError> {
-        let wanted =
-            ScanOptions { readers, xattrs: false, skip_unreadable: true, skip_special: true };
+        let wanted = ScanOptions {
+            readers,
+            xattrs: false,
+            acls: false,
+            skip_unreadable: true,
+            skip_special: true,
+        };
         Ok(FileTree::scan(layout.clone(), wanted)?.fingerprint())
     }
 }

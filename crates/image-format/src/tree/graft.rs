@@ -185,6 +185,7 @@ fn plain_node(
         first_name: None,
         xattrs: Vec::new(),
         has_acl: None,
+        without_acl: None,
         is_above: false,
         patches: None,
     }
@@ -200,8 +201,7 @@ mod tests {
 
     fn scan(root: &Path) -> FileTree {
         let layout = ImageLayout::of(&[root.to_owned()]).unwrap();
-        let wanted =
-            ScanOptions { readers: 1, xattrs: false, skip_unreadable: false, skip_special: false };
+        let wanted = ScanOptions { readers: 1, xattrs: false, ..ScanOptions::default() };
         FileTree { stands_for: "/".into(), ..FileTree::scan(layout, wanted).unwrap() }
     }
 

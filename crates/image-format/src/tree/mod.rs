@@ -3,6 +3,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `layout` | where in the image each path goes |
+//! | `acl` | permissions where an access control list is not kept |
 //! | `scan` | reads directories and attributes, many at a time |
 //! | `walk` | finds a path in a tree, through symbolic links |
 //! | `order` | which file's content comes first |
@@ -10,6 +11,7 @@
 //! | `patch` | bytes of a file that are others in the image |
 //! | `graft` | files that it has besides those found |
 
+mod acl;
 mod fingerprint;
 mod graft;
 mod layout;
@@ -74,6 +76,9 @@ pub struct FileNode {
     pub xattrs: Vec<XattrPair>,
     /// Whether its xattrs list a POSIX access control list; none: nobody could list them.
     pub has_acl: Option<bool>,
+    /// The permissions that it has in an image where others than its own: its access control list
+    /// is not kept.
+    pub without_acl: Option<u16>,
     /// A directory above what is packed, which is there to hold it.
     pub is_above: bool,
     /// Bytes of its content that are others in the image, sorted by offset; the length stays.

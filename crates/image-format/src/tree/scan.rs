@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use super::{
     FileNode, FileNodeId, FileNodeKind, FileTree, ImageLayout, OmitReason, OmittedFile,
-    TreeAttributes,
+    TreeAttributes, acl,
 };
 use crate::SquashWriteError;
 use crate::squash::XattrPair;
@@ -31,6 +31,8 @@ pub struct ScanOptions {
     pub readers: usize,
     /// Read xattrs.
     pub xattrs: bool,
+    /// Ask which permissions a file has without its access control list.
+    pub acls: bool,
     /// Leave out directories that may not be read, rather than fail.
     pub skip_unreadable: bool,
     /// Leave out sockets, rather than fail.
@@ -39,7 +41,13 @@ pub struct ScanOptions {
 
 impl Default for ScanOptions {
     fn default() -> Self {
-        ScanOptions { readers: 8, xattrs: true, skip_unreadable: false, skip_special: false }
+        ScanOptions {
+            readers: 8,
+            xattrs: true,
+            acls: true,
+            skip_unreadable: false,
+            skip_special: false,
+        }
     }
 }
 
@@ -55,12 +63,10 @@ impl FileTree {
             let path = layout.base();
             let stat = rustix::fs::lstat(path).map_err(SquashWriteError::at("stat", path))?;
             found.push(node(Vec::new(), 0, &stat, FileNodeKind::Directory(Vec::new())));
-            if wanted.xattrs {
-                (found[0].xattrs, found[0].has_acl) = xattrs(path)?;
-            }
+            ask_more(&mut found[0], path, wanted)?;
             jobs.push(ScanJob::List(0, path.to_owned()));
         } else {
-            above(&layout, &mut found, &mut jobs)?;
+            above(&layout, wanted, &mut found, &mut jobs)?;
         }
         let state = ScanState { found, jobs, ..ScanState::default() };
         let scan = TreeScan { wanted, state: Mutex::new(state), wake: Condvar::new() };
@@ -83,16 +89,17 @@ impl FileTree {
 /// The directories above several paths, and what is to be read of those.
 fn above(
     layout: &ImageLayout,
+    wanted: ScanOptions,
     found: &mut Vec<FileNode>,
     jobs: &mut Vec<ScanJob>,
 ) -> Result<(), SquashWriteError> {
     let directory =
         |name: Vec<u8>, parent: FileNodeId, path: &Path| -> Result<FileNode, SquashWriteError> {
             let stat = rustix::fs::stat(path).map_err(SquashWriteError::at("stat", path))?;
-            Ok(FileNode {
-                is_above: true,
-                ..node(name, parent, &stat, FileNodeKind::Directory(Vec::new()))
-            })
+            let mut node = node(name, parent, &stat, FileNodeKind::Directory(Vec::new()));
+            node.is_above = true;
+            ask_more(&mut node, path, ScanOptions { xattrs: false, ..wanted })?;
+            Ok(node)
         };
     found.push(directory(Vec::new(), 0, Path::new("/"))?);
     let mut known = HashMap::from([(PathBuf::from("/"), 0)]);
@@ -265,9 +272,7 @@ impl TreeScan {
             _ => return Err(SquashWriteError::Socket(path.to_owned())),
         };
         let mut node = node(name, parent, &stat, kind);
-        if self.wanted.xattrs {
-            (node.xattrs, node.has_acl) = xattrs(path)?;
-        }
+        ask_more(&mut node, path, self.wanted)?;
         Ok(Some(node))
     }
 }
@@ -293,9 +298,24 @@ fn node(name: Vec<u8>, parent: FileNodeId, stat: &Stat, kind: FileNodeKind) -> F
         first_name: None,
         xattrs: Vec::new(),
         has_acl: None,
+        without_acl: None,
         is_above: false,
         patches: None,
     }
+}
+
+/// What stat(2) does not say.
+fn ask_more(node: &mut FileNode, path: &Path, wanted: ScanOptions) -> Result<(), SquashWriteError> {
+    if wanted.xattrs {
+        (node.xattrs, node.has_acl) = xattrs(path)?;
+    }
+    let is_link = matches!(node.kind, FileNodeKind::Symlink(_));
+    if wanted.acls && !is_link && node.has_acl != Some(false) {
+        let TreeAttributes { mode, uid, .. } = node.attributes;
+        let kept = acl::without_list(path, mode, uid)?;
+        node.without_acl = Some(kept).filter(|kept| *kept != mode);
+    }
+    Ok(())
 }
 
 /// A device number as squashfs keeps it (Linux: new_encode_dev).
@@ -316,7 +336,7 @@ fn xattrs(path: &Path) -> Result<(Vec<XattrPair>, Option<bool>), SquashWriteErro
         Ok(0) => return Ok((Vec::new(), Some(false))),
         length => names.truncate(length.map_err(SquashWriteError::at("list the xattrs", path))?),
     }
-    let has_acl = names.split(|byte| *byte == 0).any(|name| name == b"system.posix_acl_access");
+    let has_acl = names.split(|byte| *byte == 0).any(|name| name == acl::NAME);
     let names = names.split(|byte| *byte == 0).filter(|name| crate::squash::can_hold_xattr(name));
     let mut xattrs = Vec::new();
     for name in names {

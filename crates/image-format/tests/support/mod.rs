@@ -43,8 +43,7 @@ pub fn pack_all(
     image: &Path,
     options: &SquashOptions<'_>,
 ) -> Result<SquashSummary, SquashWriteError> {
-    let wanted =
-        ScanOptions { readers: 4, xattrs: true, skip_unreadable: false, skip_special: false };
+    let wanted = ScanOptions { readers: 4, ..ScanOptions::default() };
     let tree = FileTree::scan(ImageLayout::of(paths)?, wanted)?;
     let file = File::create(image).unwrap();
     let mut writer = ImageWriter::new(&file, image, 0);

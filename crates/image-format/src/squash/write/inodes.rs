@@ -212,7 +212,8 @@ impl<'a> Tables<'a> {
         let kind = if is_extended { basic + kind::EXTENDED } else { basic };
         let (user, group) = (self.ids.number(attributes.uid)?, self.ids.number(attributes.gid)?);
         let mut bytes = Vec::with_capacity(16 + rest.len());
-        for number in [kind, attributes.mode, user, group] {
+        let mode = node.without_acl.unwrap_or(attributes.mode);
+        for number in [kind, mode, user, group] {
             bytes.extend_from_slice(&number.to_le_bytes());
         }
         put(&mut bytes, &[mtime, self.numbers[&id]]);

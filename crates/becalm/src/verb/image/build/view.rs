@@ -39,7 +39,10 @@ impl<'a> Packed<'a> {
     /// The answer as a person reads it, at most `columns` columns wide.
     pub fn render(&self, columns: usize, next: &str) -> String {
         let mut text = style::headline(&self.headline(), columns);
-        let body = self.healed(columns) + &self.left_out(columns) + &self.outside(columns);
+        let body = self.healed(columns)
+            + &self.left_out(columns)
+            + &self.narrowed()
+            + &self.outside(columns);
         text.push_str(&body);
         let gap = if body.is_empty() { "" } else { "\n" };
         text + gap + &style::next(next)
@@ -134,6 +137,17 @@ impl<'a> Packed<'a> {
             table.row([why(left), &left.path.to_string_lossy()]);
         }
         format!("\n{}{}", table.render(columns), more(self.built.left_out.len()))
+    }
+
+    fn narrowed(&self) -> String {
+        match self.built.narrowed {
+            0 => String::new(),
+            files => format!(
+                "\n{} of files and directories are not kept, and their permissions in the image \
+                 give nobody more than these did: `getfacl -Rs` lists them\n",
+                counted(files, "access control list", "access control lists"),
+            ),
+        }
     }
 
     fn outside(&self, columns: usize) -> String {
