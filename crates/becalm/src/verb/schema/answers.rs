@@ -45,6 +45,7 @@ pub const ANSWERS: &[AnswerSchema] = &[
     of("image spread", &[image::spread::view::SpreadOutcome::json_schema]),
     of("lab aslr analyze", &[lab::aslr::analyze::view::AslrAnalysis::json_schema]),
     of("lab aslr campaign", &[lab::aslr::campaign::view::AslrCampaign::json_schema]),
+    of("lab aslr explain", &[lab::aslr::explain::view::AslrExplained::json_schema]),
     of("lab aslr scan", &[lab::aslr::scan::view::AslrScan::json_schema]),
     of("lab aslr verify", &[lab::aslr::verify::view::AslrVerified::json_schema]),
     of("lab aslr verify rank", &[::lab::aslr::verify::RankLayout::json_schema]),
