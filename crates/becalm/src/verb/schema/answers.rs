@@ -34,7 +34,11 @@ pub const ANSWERS: &[AnswerSchema] = &[
     of("elf tree", &[elf::tree::view::data::ElfTree::json_schema]),
     of(
         "export",
-        &[export::view::Export::json_schema, recording::export::line::ExportLine::json_schema],
+        &[
+            export::view::Export::json_schema,
+            export::view::ExportedRanks::json_schema,
+            recording::export::line::ExportLine::json_schema,
+        ],
     ),
     of("fix", &[fix::data::FixData::json_schema]),
     of("fork lines", &[fork::lines::view::ForkLines::json_schema]),
