@@ -8,7 +8,7 @@ use testkit::{Ran, Scene, run};
 
 /// Of every verb that takes a command: a line without its `--`, and where that belongs. `DIR` is a
 /// directory that is made for it.
-const LINES: [(&str, &str); 17] = [
+const LINES: [(&str, &str); 18] = [
     ("check ls -l", "check -- ls -l"),
     ("fix ls -l", "fix -- ls -l"),
     ("run --aslr off ls", "run --aslr off -- ls"),
