@@ -290,10 +290,10 @@ mod tests {
         mpi.has_it(1);
         mpi.has_it(2);
         assert!(mpi.is_awaited());
-        mpi.trapped(1, Trapped::Entry);
-        mpi.trapped(1, Trapped::Return);
+        mpi.trapped(1, Trapped::Entry, Nanos(1));
+        mpi.trapped(1, Trapped::Return, Nanos(1));
         assert!(!mpi.have_all_returned(), "2 has not called it");
-        mpi.trapped(2, Trapped::Entry);
+        mpi.trapped(2, Trapped::Entry, Nanos(1));
         assert!(mpi.is_inside());
         mpi.gone(2);
         assert!(mpi.have_all_returned());
