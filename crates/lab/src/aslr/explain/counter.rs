@@ -65,14 +65,21 @@ impl CounterEvent {
     pub fn is_hardware(&self) -> bool {
         self.kind != PERF_TYPE_SOFTWARE
     }
+
+    /// Whether it is counted of the program's own instructions alone, which is what an ordinary user
+    /// may. A change of context or processor is always the kernel's.
+    fn is_outside_the_kernel(&self) -> bool {
+        let faults = [PERF_COUNT_SW_PAGE_FAULTS_MIN, PERF_COUNT_SW_PAGE_FAULTS_MAJ];
+        self.is_hardware() || faults.map(u64::from).contains(&self.config)
+    }
 }
 
 /// A counter of a process and of all that it starts from then on.
 pub struct EventCounter(File);
 
 impl EventCounter {
-    /// Begins to count what a process does: of hardware's events, only outside the kernel, which is
-    /// what an ordinary user may.
+    /// Begins to count what a process does: all but changes of context and processor outside the
+    /// kernel only.
     ///
     /// # Errors
     /// ENOENT or EOPNOTSUPP where the machine has no such counter, EACCES or EPERM where it is not
@@ -84,8 +91,8 @@ impl EventCounter {
         attributes.read_format =
             u64::from(PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING);
         attributes.set_inherit(1);
-        attributes.set_exclude_kernel(event.is_hardware().into());
-        attributes.set_exclude_hv(event.is_hardware().into());
+        attributes.set_exclude_kernel(event.is_outside_the_kernel().into());
+        attributes.set_exclude_hv(event.is_outside_the_kernel().into());
         let flags = PERF_FLAG_FD_CLOEXEC.into();
         // SAFETY: the kernel reads as many bytes of `attributes` as it says in `size`.
         let descriptor =
