@@ -28,9 +28,9 @@ mod start;
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) use restore::until_trap;
-#[cfg(target_arch = "x86_64")]
-pub(crate) use start::start_clear;
 pub use start::{AtExec, start};
+#[cfg(target_arch = "x86_64")]
+pub(crate) use start::{entry, start_clear};
 
 /// The layout of a command's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -23,6 +23,7 @@
 //! | `stage` | a process in which a command has other surroundings and a time limit |
 //! | `capture` | what it wrote, in bounded memory |
 //! | `layout` | where a command's memory lies: no randomisation, or moved by a chosen distance |
+//! | `arranged` | a program stopped at its first instruction, with each mapping of its loader where it is wanted |
 //! | `loaded` | a program stopped where its loader has done its work |
 //! | `helper` | a program that answers over two pipes, within a time limit |
 //! | `python_hook` | code that each Python of a command runs first |
@@ -35,6 +36,8 @@
 
 mod alarm;
 mod arch;
+#[cfg(target_arch = "x86_64")]
+mod arranged;
 mod attended;
 mod capture;
 mod child;
@@ -63,6 +66,8 @@ mod timed;
 mod unfinished;
 
 pub use alarm::WaitAlarm;
+#[cfg(target_arch = "x86_64")]
+pub use arranged::{ArrangedStart, Arrangement, LoaderMapping, arranged_start};
 pub use attended::attended;
 pub use capture::Captured;
 pub use child::{fork_with, forked, wait_for};

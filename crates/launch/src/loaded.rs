@@ -145,7 +145,7 @@ impl LoadedStart {
             let flags = (libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED) as u64;
             let to = self.vdso.wrapping_add(start.wrapping_sub(old));
             let args = [*start, length, length, flags, to, 0];
-            let moved = self.call(begin, libc::SYS_mremap as u64, args)?;
+            let moved = call_at(&self.at, &self.memory, begin, libc::SYS_mremap, args)?;
             if moved != to {
                 let error = io::Error::from_raw_os_error((moved as i64).wrapping_neg() as i32);
                 return Err(LoadedError::Vdso(error));
@@ -197,18 +197,6 @@ impl LoadedStart {
         Ok(u64::from_le_bytes(bytes))
     }
 
-    /// Has the process make a call at its first instruction.
-    fn call(&self, begin: &StoppedRegisters, number: u64, args: [u64; 6]) -> io::Result<u64> {
-        let at = begin.instruction();
-        let mut before = CALL;
-        self.read(at, &mut before)?;
-        self.memory.write_all_at(&CALL, at)?;
-        begin.calling(at, number, args).set(self.pid())?;
-        layout::until_trap(self.pid())?;
-        self.memory.write_all_at(&before, at)?;
-        Ok(StoppedRegisters::of(self.pid())?.result())
-    }
-
     /// Lets the loader do its work, and notes its calls.
     fn load(&mut self) -> Result<(), LoadedError> {
         let mut before = [0; TRAP.len()];
@@ -251,6 +239,24 @@ impl LoadedStart {
     }
 }
 
+/// Has a process make a call at its first instruction, where it is stopped.
+pub(crate) fn call_at(
+    process: &AtExec,
+    memory: &File,
+    begin: &StoppedRegisters,
+    number: i64,
+    args: [u64; 6],
+) -> io::Result<u64> {
+    let (pid, at) = (process.pid(), begin.instruction());
+    let mut before = CALL;
+    memory.read_exact_at(&mut before, at)?;
+    memory.write_all_at(&CALL, at)?;
+    begin.calling(at, number as u64, args).set(pid)?;
+    layout::until_trap(pid)?;
+    memory.write_all_at(&before, at)?;
+    Ok(StoppedRegisters::of(pid)?.result())
+}
+
 fn clear(why: LayoutError) -> LoadedError {
     match why {
         LayoutError::Limit { hard, .. } => LoadedError::Limit { hard },
@@ -276,7 +282,7 @@ fn path_argument(number: i64) -> Option<usize> {
 }
 
 /// Where a process stops that is traced.
-enum LoaderStop {
+pub(crate) enum LoaderStop {
     /// At the begin or the end of a call.
     Call,
     /// At a trap.
@@ -284,7 +290,7 @@ enum LoaderStop {
 }
 
 /// Lets a process go on to its next stop.
-fn next_call(pid: i32) -> Result<LoaderStop, LoadedError> {
+pub(crate) fn next_call(pid: i32) -> Result<LoaderStop, LoadedError> {
     const CALL_STOP: i32 = libc::SIGTRAP | 0x80;
     loop {
         ptrace(libc::PTRACE_SYSCALL, pid, 0)?;
@@ -305,7 +311,7 @@ fn next_call(pid: i32) -> Result<LoaderStop, LoadedError> {
 }
 
 /// Has calls' stops told from traps, and the process end with this one.
-fn options(pid: i32) -> io::Result<()> {
+pub(crate) fn options(pid: i32) -> io::Result<()> {
     let options = libc::PTRACE_O_TRACESYSGOOD | libc::PTRACE_O_EXITKILL;
     ptrace(libc::PTRACE_SETOPTIONS, pid, options as usize)
 }
@@ -319,7 +325,7 @@ fn ptrace(request: libc::c_uint, pid: i32, data: usize) -> io::Result<()> {
 }
 
 /// The range of a line of /proc/PID/maps.
-fn range(line: &str) -> Option<(u64, u64)> {
+pub(crate) fn range(line: &str) -> Option<(u64, u64)> {
     let (start, end) = line.split(' ').next()?.split_once('-')?;
     Some((u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(end, 16).ok()?))
 }

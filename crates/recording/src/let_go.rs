@@ -12,6 +12,10 @@ pub struct LetGo {
     pub at: Nanos,
     /// Why.
     pub why: LetGoReason,
+    /// When MPI_Init was first called, counted from the recording's start; not there where it was not,
+    /// or was not waited for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mpi_init: Option<Nanos>,
 }
 
 /// What ended the watching.

@@ -20,6 +20,7 @@
 //! | `wire` | the records of the file, and how they are framed |
 //! | `writer`, `reader` | the file format, both ways (docs/recording-format.md) |
 //! | `budget` | how much memory a recording may take |
+//! | `rank_start` | the starts of a run's ranks beside each other: who waited for whom |
 //! | `rank`, `ranks` | which rank of a job it is of; the recordings of several in one file |
 //! | `access`, `save` | files written anew: who may read them; whole or not at all |
 //! | `sealed` | a checksum around what becalm keeps for itself and reads back |
@@ -51,6 +52,7 @@ mod origin;
 mod process;
 pub mod query;
 mod rank;
+mod rank_start;
 mod ranks;
 mod reader;
 pub mod save;
@@ -81,6 +83,7 @@ pub use process::{
     Exec, ExitStatus, MappedElf, Process, ProcessEnd, ProcessId, Signal, StartCall, Usage,
 };
 pub use rank::Rank;
+pub use rank_start::RankStart;
 pub use ranks::{MergeError, RankRecording, RankedRecordings, is_recording};
 pub use reader::{Reader, RecordingReadError};
 pub use sealed::{seal, unseal};

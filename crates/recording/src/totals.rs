@@ -5,7 +5,7 @@ use std::io::Read;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::{Blind, ExitStatus, Nanos, ProcessId, Reader, Record, RecordingReadError};
+use crate::{Blind, ExitStatus, LetGo, Nanos, ProcessId, Reader, Record, RecordingReadError};
 
 /// The sums over one recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -31,6 +31,12 @@ pub struct Totals {
     pub status: Option<ExitStatus>,
     /// Whether it shows all of the run.
     pub whole: bool,
+    /// When it began, in nanoseconds since 1970 by its node's clock.
+    #[serde(skip)]
+    pub began_unix: u64,
+    /// When and why the command was let go of, if it was.
+    #[serde(skip)]
+    pub let_go: Option<LetGo>,
 }
 
 impl Totals {
@@ -39,7 +45,10 @@ impl Totals {
     /// # Errors
     /// [`RecordingReadError`]; a recording that was cut is not one.
     pub fn of(mut reader: Reader<impl Read>) -> Result<Totals, RecordingReadError> {
-        let mut totals = Totals::default();
+        let header = reader.header();
+        let seconds = header.started_unix.saturating_mul(1_000_000_000);
+        let began_unix = seconds.saturating_add(header.started_nanos.into());
+        let mut totals = Totals { began_unix, ..Totals::default() };
         let (mut ended, mut last, mut hidden) = (0, Nanos::default(), false);
         while let Some(record) = reader.next_record()? {
             match record {
@@ -68,6 +77,7 @@ impl Totals {
         if totals.status.is_none() {
             totals.took = reader.summary().map_or(last, |summary| summary.ended);
         }
+        totals.let_go = reader.summary().and_then(|summary| summary.let_go.clone());
         totals.whole = reader.summary().is_some() && ended >= totals.processes && !hidden;
         Ok(totals)
     }

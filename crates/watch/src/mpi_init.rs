@@ -11,6 +11,7 @@ use object::Endianness;
 use object::elf;
 use object::read::elf::{ElfFile, FileHeader, ProgramHeader};
 use object::read::{Object, ObjectSymbol, ReadCache, ReadRef};
+use recording::Nanos;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::arch;
@@ -60,12 +61,18 @@ pub(crate) struct MpiInits {
     awaited: FxHashSet<i32>,
     inside: FxHashSet<i32>,
     returned: FxHashSet<i32>,
+    first_called: Option<Nanos>,
 }
 
 impl MpiInits {
     /// Whether it has returned from all processes that have it, and there was one.
     pub fn have_all_returned(&self) -> bool {
         !self.returned.is_empty() && self.awaited.is_empty() && self.inside.is_empty()
+    }
+
+    /// When it was first called.
+    pub fn first_called(&self) -> Option<Nanos> {
+        self.first_called
     }
 
     /// Whether a process is in it.
@@ -120,11 +127,12 @@ impl MpiInits {
     }
 
     /// A thread of a process has run into a breakpoint.
-    pub fn trapped(&mut self, process: i32, trapped: Trapped) {
+    pub fn trapped(&mut self, process: i32, trapped: Trapped, now: Nanos) {
         match trapped {
             Trapped::Entry => {
                 self.awaited.remove(&process);
                 self.inside.insert(process);
+                self.first_called.get_or_insert(now);
             }
             Trapped::Return => {
                 self.inside.remove(&process);
@@ -282,10 +290,10 @@ mod tests {
         mpi.has_it(1);
         mpi.has_it(2);
         assert!(mpi.is_awaited());
-        mpi.trapped(1, Trapped::Entry);
-        mpi.trapped(1, Trapped::Return);
+        mpi.trapped(1, Trapped::Entry, Nanos(1));
+        mpi.trapped(1, Trapped::Return, Nanos(1));
         assert!(!mpi.have_all_returned(), "2 has not called it");
-        mpi.trapped(2, Trapped::Entry);
+        mpi.trapped(2, Trapped::Entry, Nanos(1));
         assert!(mpi.is_inside());
         mpi.gone(2);
         assert!(mpi.have_all_returned());

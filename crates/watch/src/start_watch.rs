@@ -204,7 +204,8 @@ impl StartWatch {
         if self.over.is_none() && self.wants_quiet() {
             self.look_for_quiet(now, waiting);
         }
-        self.over.clone().map(|why| LetGo { at: now, why })
+        let mpi_init = self.mpi.first_called();
+        self.over.clone().map(|why| LetGo { at: now, why, mpi_init })
     }
 
     /// Whether breakpoints are to be set for it.

@@ -8,7 +8,7 @@ use testkit::{Ran, Scene, run};
 
 /// Of every verb that takes a command: a line without its `--`, and where that belongs. `DIR` is a
 /// directory that is made for it.
-const LINES: [(&str, &str); 17] = [
+const LINES: [(&str, &str); 18] = [
     ("check ls -l", "check -- ls -l"),
     ("fix ls -l", "fix -- ls -l"),
     ("run --aslr off ls", "run --aslr off -- ls"),
@@ -21,6 +21,7 @@ const LINES: [(&str, &str); 17] = [
     ("lab profile -o DIR/x.svg ls -l", "lab profile -o DIR/x.svg -- ls -l"),
     ("profile -o DIR/y.svg ls -l", "profile -o DIR/y.svg -- ls -l"),
     ("lab aslr scan --layouts 1 true", "lab aslr scan --layouts 1 -- true"),
+    ("lab aslr explain layout:0x1 true", "lab aslr explain layout:0x1 -- true"),
     ("lab aslr verify ls -l", "lab aslr verify -- ls -l"),
     ("lab aslr rank --layout off true", "lab aslr rank --layout off -- true"),
     ("lab aslr campaign -o DIR/c --blocks 1 true", "lab aslr campaign -o DIR/c --blocks 1 -- true"),

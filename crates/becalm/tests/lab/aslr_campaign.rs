@@ -395,6 +395,9 @@ fn the_script_for_slurm_runs_the_same_campaign() {
         "2",
         "--tasks",
         "8",
+        "--cpu-freq=2000000",
+        "--cpu-bind",
+        "map_cpu:0,2",
         "--retest",
         "--untraced",
         "--",
@@ -407,5 +410,13 @@ fn the_script_for_slurm_runs_the_same_campaign() {
         script.contains(" --untraced --retest ") && script.contains(" -- './a b'\n"),
         "{script}"
     );
+    let launcher = "--ntasks=$SLURM_NTASKS --cpu-freq=2000000 --cpu-bind=map_cpu:0,2\" -- ";
+    assert!(script.contains(launcher), "{script}");
     assert_eq!(run(Command::new("sh").args(["-n", &scene.at("run.sh")])).code(), 0);
+    for value in ["", "map_cpu:0 2", "0\"; true", "$x"] {
+        let bind = format!("--cpu-bind={value}");
+        let words = ["lab", "aslr", "campaign", "--batch", "x.sh", "--tasks", "1", &bind];
+        let ran = run(Command::new(BECALM).args(words).current_dir(scene.directory()));
+        assert_eq!(ran.code(), 2, "{value}: {}", ran.err());
+    }
 }

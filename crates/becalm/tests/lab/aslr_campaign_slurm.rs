@@ -22,11 +22,14 @@ fn the_script_runs_on_four_nodes_and_goes_on_when_it_is_submitted_again() {
     assert_eq!(started.code(), 0, "{}", started.err());
 
     let size = ["--nodes", "4", "--tasks", "8", "--nbStep", "3", "--arms", "off,job"];
+    // Taken by srun, also where a node has no such frequency and binds nothing.
+    let bound = ["--cpu-freq=medium", "--cpu-bind=map_cpu:0,1"];
     for (blocks, jobs) in [("1", 2), ("3", 6)] {
         let mut becalm = Command::new(BECALM);
         becalm
             .args(["lab", "aslr", "campaign", "--batch", "run.sh", "--blocks", blocks])
-            .args(size);
+            .args(size)
+            .args(bound);
         let written = run(becalm.current_dir(scene.directory()));
         assert_eq!(written.code(), 0, "{}", written.err());
         run_batch(&scene, &directory.join("slurm.conf"), "run.sh");

@@ -5,6 +5,7 @@
 mod aslr_analyze;
 mod aslr_campaign;
 mod aslr_campaign_slurm;
+mod aslr_explain;
 mod aslr_rank;
 mod aslr_scan;
 mod aslr_verify;

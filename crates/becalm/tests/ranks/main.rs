@@ -7,6 +7,7 @@ mod mpirun;
 mod report;
 mod slurm;
 mod spread;
+mod starts;
 mod task_prolog;
 
 /// The program under test.

@@ -5,6 +5,7 @@ pub(crate) const ABI_LOADER: &str = "/lib/ld-linux-aarch64.so.1";
 pub(crate) const MISSING: &[&str] = &[
     "becalm elf pack, and run --pack",
     "becalm lab fork collapse without root",
+    "becalm lab aslr explain",
     "recording: the calls of 32-bit Arm programs by name (they are counted), and calls that an ignored \
      signal wakes go on (they return EINTR, as under strace)",
 ];

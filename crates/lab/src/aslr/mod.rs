@@ -7,10 +7,12 @@
 //! | `measured` | which program the time was taken of, behind a wrapper |
 //! | `verify` | whether all ranks have one layout, and what makes them differ |
 //! | `scan` | layouts walked one by one, and the slow ones tested again |
+//! | `explain` | why a layout is slow: each of its regions moved alone, counters, page colours |
 //! | `analyze` | such logs, read and judged: counts, intervals, causes, plots |
 
 pub mod analyze;
 pub mod campaign;
+pub mod explain;
 pub mod log;
 pub mod measured;
 pub mod scan;

@@ -4,6 +4,8 @@
 //! that slows down does not look like a layout. What was slow once is tested again: noise only adds
 //! time, so a layout is slow if the quickest of its second tests is.
 
+use std::time::Instant;
+
 use launch::layout::LayoutOffset;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -43,6 +45,9 @@ pub struct LayoutScan {
     pub reference_time: f64,
     /// The median distance of its times to that, as a share.
     pub noise: f64,
+    /// What a run took beside the command's time, in seconds, on average: its exec, its loader where
+    /// that is not timed, and becalm.
+    pub beside: f64,
     /// Slow is what takes longer by this share.
     pub threshold: f64,
     /// How many layouts were slow once, and not when tested again.
@@ -74,6 +79,8 @@ pub fn scan<E>(
     mut time: impl FnMut(LayoutOffset) -> Result<f64, E>,
     tell: impl Fn(&'static str, u64, u64),
 ) -> Result<LayoutScan, E> {
+    let (since, mut commands) = (Instant::now(), 0.0);
+    let mut time = |moved| time(moved).inspect(|took| commands += took);
     let mut random = Random::seeded(options.seed);
     let (mut references, mut suspects) = (Vec::new(), Vec::new());
     let mut runs = 0;
@@ -103,6 +110,7 @@ pub fn scan<E>(
         slow.extend(again(options, *at, *first, &mut time, &mut random)?);
         runs += 2 * options.retests as u64;
     }
+    let all = since.elapsed().as_secs_f64();
     slow.sort_by(|a, b| b.times_reference.total_cmp(&a.times_reference));
     let median = stats::median(&references).unwrap_or(0.0);
     let distances: Vec<_> = references.iter().map(|took| (took - median).abs()).collect();
@@ -112,6 +120,7 @@ pub fn scan<E>(
         reference: format!("layout:{}", options.first),
         reference_time: median,
         noise: stats::median(&distances).unwrap_or(0.0) / median,
+        beside: (all - commands).max(0.0) / runs as f64,
         threshold: options.threshold,
         passing: suspected - slow.len() as u64,
         slow,
@@ -147,7 +156,7 @@ fn again<E>(
 }
 
 /// Fisher and Yates.
-fn shuffle<T>(turns: &mut [T], random: &mut Random) {
+pub(super) fn shuffle<T>(turns: &mut [T], random: &mut Random) {
     for last in (1..turns.len()).rev() {
         turns.swap(last, (random.bits() % (last as u64 + 1)) as usize);
     }

@@ -80,6 +80,11 @@ impl StoppedRegisters {
         })
     }
 
+    /// The same, with another first argument of the call that it is about to make, or has made.
+    pub fn with_first(&self, argument: u64) -> StoppedRegisters {
+        StoppedRegisters(libc::user_regs_struct { rdi: argument, ..self.0 })
+    }
+
     /// The same, about to go on at this address.
     pub fn going_on_at(&self, at: u64) -> StoppedRegisters {
         StoppedRegisters(libc::user_regs_struct { rip: at, orig_rax: u64::MAX, ..self.0 })

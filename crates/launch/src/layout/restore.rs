@@ -74,6 +74,18 @@ pub(crate) fn until_trap(pid: i32) -> io::Result<()> {
     until(pid, |event, signal| event == 0 && signal == libc::SIGTRAP)
 }
 
+/// Lets a process that is traced and stopped go on to its end, where it stops once more.
+///
+/// # Errors
+/// ESRCH if it is gone, as by SIGKILL.
+#[cfg(target_arch = "x86_64")]
+pub(super) fn until_exit(pid: i32) -> io::Result<()> {
+    let options = libc::PTRACE_O_TRACEEXIT | libc::PTRACE_O_EXITKILL;
+    ptrace(libc::PTRACE_SETOPTIONS, pid, options as usize)?;
+    ptrace(libc::PTRACE_CONT, pid, 0)?;
+    until(pid, |event, _| event == libc::PTRACE_EVENT_EXIT)
+}
+
 fn until(pid: i32, is_it: impl Fn(i32, i32) -> bool) -> io::Result<()> {
     loop {
         let status = match wait_for(pid, libc::__WALL)? {

@@ -111,6 +111,24 @@ impl AtExec {
         Ok(Timed { wall: end - start, ..awaited(self.pid, start)? })
     }
 
+    /// Lets it run, traced, to its end. `look` sees it when it has run its last instruction, with the
+    /// memory that it has then.
+    ///
+    /// # Errors
+    /// What `look` fails with, upon which it is killed; or if it is gone.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn looked_at_in_the_end<T>(
+        mut self,
+        look: impl FnOnce(i32) -> io::Result<T>,
+    ) -> io::Result<(T, Timed)> {
+        let start = Instant::now();
+        restore::until_exit(self.pid)?;
+        let looked = look(self.pid)?;
+        restore::detach(self.pid)?;
+        self.held = false;
+        Ok((looked, awaited(self.pid, start)?))
+    }
+
     /// Lets it run, untraced, and waits for its end.
     ///
     /// # Errors
@@ -124,7 +142,7 @@ impl AtExec {
 }
 
 /// The program's own first instruction: AT_ENTRY of its auxiliary vector (getauxval(3)).
-fn entry(pid: i32) -> io::Result<u64> {
+pub(crate) fn entry(pid: i32) -> io::Result<u64> {
     let vector = std::fs::read(proc(pid, "auxv"))?;
     let (words, _) = vector.as_chunks::<8>();
     let (pairs, _) = words.as_chunks::<2>();

@@ -3,6 +3,7 @@
 //! Fields are quoted as RFC 4180 says; lines end in a line feed. A field that has no value is
 //! empty.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use super::ExportOptions;
@@ -42,10 +43,15 @@ fn field(line: &mut String, field: &Field) {
         Field::Signed(number) => *line += &number.map_or(String::new(), |it| it.to_string()),
         Field::Flag(flag) => *line += &flag.to_string(),
         Field::Text(None) => {}
-        Field::Text(Some(text)) if text.contains(['"', ',', '\n', '\r']) => {
-            *line += &format!("\"{}\"", text.replace('"', "\"\""));
-        }
-        Field::Text(Some(text)) => *line += text,
+        Field::Text(Some(text)) => *line += &quoted(text),
     }
     line.push(',');
+}
+
+/// A text as a field.
+pub(super) fn quoted(text: &str) -> Cow<'_, str> {
+    match text.contains(['"', ',', '\n', '\r']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")).into(),
+        false => text.into(),
+    }
 }

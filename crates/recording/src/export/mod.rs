@@ -10,6 +10,8 @@
 //! | perfetto | Perfetto's own trace: its user interface, its trace processor |
 //! | speedscope | stacks with what they cost: speedscope |
 //! | parquet | the rows of csv, typed: DuckDB, Arrow, Spark |
+//!
+//! `ranks` has the starts of many ranks, as chrome and csv.
 
 pub mod chrome;
 mod columns;
@@ -21,6 +23,7 @@ pub mod parquet;
 pub mod perfetto;
 mod perfetto_packets;
 mod protobuf;
+pub mod ranks;
 pub mod speedscope;
 mod stacks;
 pub mod strace;

@@ -125,11 +125,12 @@ fn mpi_init_holds_quiet_off_and_ends_the_start_when_it_returns() {
     let quiet = QUIET.as_millis() as u64;
     let mut watch = StartWatch::new(vec![Until::Start], Nanos(0));
     watch.mpi.has_it(7);
-    watch.mpi.trapped(7, crate::mpi_init::Trapped::Entry);
+    watch.mpi.trapped(7, crate::mpi_init::Trapped::Entry, Nanos(5));
     assert_eq!(over(&mut watch, |_| idle()), None);
-    watch.mpi.trapped(7, crate::mpi_init::Trapped::Return);
+    watch.mpi.trapped(7, crate::mpi_init::Trapped::Return, Nanos(9));
     let over_at = watch.is_over(Nanos(Duration::from_secs(40).as_nanos() as u64), idle);
-    assert_eq!(over_at.unwrap().why, LetGoReason::MpiInit);
+    let over_at = over_at.unwrap();
+    assert_eq!((over_at.why, over_at.mpi_init), (LetGoReason::MpiInit, Some(Nanos(5))));
     let mut uncalled = StartWatch::new(vec![Until::Start], Nanos(0));
     uncalled.mpi.has_it(7);
     assert_eq!(over(&mut uncalled, |_| idle()), Some(10_000));

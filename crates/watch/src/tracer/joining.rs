@@ -212,7 +212,8 @@ impl Tracer {
                 return Ok(Some(over));
             }
             if launch::signals::is_pending(asked.iter().copied()) {
-                return Ok(Some(LetGo { at: self.log.now(), why: LetGoReason::Asked }));
+                let (at, why) = (self.log.now(), LetGoReason::Asked);
+                return Ok(Some(LetGo { at, why, mpi_init: None }));
             }
         }
     }

@@ -194,7 +194,7 @@ impl Tracer {
         let Some(task) = self.table.task(thread.tid()) else { return Ok(false) };
         let trapped = task.space.borrow_mut().breakpoints.trapped(thread)?;
         if let (Some(trapped), Some(start)) = (trapped, &mut self.start) {
-            start.mpi.trapped(task.group, trapped);
+            start.mpi.trapped(task.group, trapped, self.log.now());
         }
         Ok(trapped.is_some())
     }

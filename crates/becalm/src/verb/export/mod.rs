@@ -1,5 +1,6 @@
 //! `becalm export`.
 
+mod ranks;
 pub mod view;
 
 use std::io::{BufWriter, IsTerminal, Write, stdout};
@@ -21,12 +22,14 @@ use view::Export;
 /// people. chrome: Trace Event Format, for chrome://tracing. folded: stacks, for inferno and
 /// flamegraph.pl. csv: one row a call. perfetto: its own trace, with processes, causes and counters.
 /// speedscope: stacks with what they cost. parquet: the rows of csv, typed, for DuckDB and Arrow.
+/// Of many ranks, chrome and csv: their starts beside each other, and who waited for whom at MPI_Init.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   becalm export run.becalm --format jsonl | jq 'select(.error == \"ENOENT\")'
   becalm export run.becalm --format folded | inferno-flamegraph > run.svg
   becalm export run.becalm --format perfetto -o run.pftrace    then open it in ui.perfetto.dev
-  becalm export run.becalm --format parquet -o run.parquet")]
+  becalm export run.becalm --format parquet -o run.parquet
+  becalm export ranks.becalm --format chrome -o ranks.json    a track a rank: who waited for whom")]
 pub struct ExportArgs {
     /// A recording that `becalm record` made
     recording: PathBuf,
@@ -56,16 +59,15 @@ fn weight() -> impl TypedValueParser<Value = Weight> {
 
 /// Runs the verb.
 pub fn run(args: &ExportArgs) -> Result<u8, Failure> {
-    let recording = crate::load::load(&args.recording)?;
+    let recording = match crate::load::load(&args.recording) {
+        Err(error) if error.is_of_ranks() => return ranks::run(args),
+        recording => recording?,
+    };
     let run = RecordingHead::of(&args.recording, &recording);
     run.warnings().iter().for_each(|line| term::warn(line));
     let options = ExportOptions { weight: args.weight };
     let write = |out: &mut dyn Write| export::write(&recording, args.format, out, &options);
-    let Some(file) = args.output.as_ref().filter(|file| file.as_os_str() != "-") else {
-        if args.json {
-            let error = anyhow::anyhow!("--json needs a file: -o FILE");
-            return Err(Failure { status: USAGE, error });
-        }
+    let Some(file) = file(args)? else {
         if args.format.is_binary() && stdout().is_terminal() {
             let error = anyhow::anyhow!("{} is no text: name a file with -o FILE", args.format);
             return Err(Failure { status: USAGE, error });
@@ -74,14 +76,28 @@ pub fn run(args: &ExportArgs) -> Result<u8, Failure> {
         write(&mut out).and_then(|()| out.flush()).context("standard output")?;
         return Ok(0);
     };
-    if is_another_recording(file, &args.recording) {
-        let why = anyhow::anyhow!("{}: it is a recording; choose another name", file.display());
-        return Err(why.into());
-    }
+    refuse_recording(file, &args.recording)?;
     save::whole(file, &args.recording, write)?;
     let done = Export::of(run, args.format, file);
     term::print_answer(args.json, &done, |_| done.render())?;
     Ok(0)
+}
+
+/// The file to write; none for standard output.
+fn file(args: &ExportArgs) -> Result<Option<&Path>, Failure> {
+    let file = args.output.as_deref().filter(|file| file.as_os_str() != "-");
+    if file.is_none() && args.json {
+        let error = anyhow::anyhow!("--json needs a file: -o FILE");
+        return Err(Failure { status: USAGE, error });
+    }
+    Ok(file)
+}
+
+fn refuse_recording(file: &Path, source: &Path) -> anyhow::Result<()> {
+    if is_another_recording(file, source) {
+        anyhow::bail!("{}: it is a recording; choose another name", file.display());
+    }
+    Ok(())
 }
 
 /// Whether a file that would be replaced is a recording, which cannot be made again, and not the one

@@ -10,6 +10,7 @@ use term::number::{bytes, counted};
 use term::{plain, quoted, quoted_path, style};
 
 use crate::recording_head::RecordingHead;
+use crate::verb::report::view::ranks::RanksReport;
 
 /// What `becalm export -o FILE` answers.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -55,6 +56,7 @@ impl Export {
         style::headline(&headline, usize::MAX) + &style::next(&self.next())
     }
 
+    /// A command to paste.
     fn next(&self) -> String {
         let file = quoted_path(&self.file);
         match self.format {
@@ -69,5 +71,54 @@ impl Export {
             }
             _ => format!("less {file}"),
         }
+    }
+}
+
+/// What `becalm export -o FILE` answers of many ranks.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct ExportedRanks {
+    /// `becalm.export/1`.
+    schema: &'static str,
+    /// `written_ranks`.
+    r#type: &'static str,
+    /// The recording, as given.
+    recording: String,
+    /// The launcher and its number for the run.
+    run: String,
+    /// How many ranks are in it.
+    ranks: u64,
+    /// The format's name.
+    format: &'static str,
+    /// The file that was written, as text.
+    output: String,
+    #[serde(skip)]
+    file: PathBuf,
+}
+
+impl ExportedRanks {
+    /// The export of a report's ranks to `file`.
+    pub fn of(report: &RanksReport, format: ExportFormat, file: &Path) -> ExportedRanks {
+        ExportedRanks {
+            schema: "becalm.export/1",
+            r#type: "written_ranks",
+            recording: report.recording.clone(),
+            run: report.run.clone(),
+            ranks: report.starts.len() as u64,
+            format: format.name(),
+            output: shown_name(file),
+            file: file.to_owned(),
+        }
+    }
+
+    /// The answer as a person reads it.
+    pub fn render(&self) -> String {
+        let ranks = counted(self.ranks, "rank", "ranks");
+        let file = quoted_path(&self.file);
+        let next = match self.format {
+            "chrome" => format!("open {file} in ui.perfetto.dev"),
+            _ => format!("less {file}"),
+        };
+        let headline = format!("{}: the starts of {ranks} as {}", plain(&self.output), self.format);
+        style::headline(&headline, usize::MAX) + &style::next(&next)
     }
 }

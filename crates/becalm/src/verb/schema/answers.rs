@@ -34,7 +34,11 @@ pub const ANSWERS: &[AnswerSchema] = &[
     of("elf tree", &[elf::tree::view::data::ElfTree::json_schema]),
     of(
         "export",
-        &[export::view::Export::json_schema, recording::export::line::ExportLine::json_schema],
+        &[
+            export::view::Export::json_schema,
+            export::view::ExportedRanks::json_schema,
+            recording::export::line::ExportLine::json_schema,
+        ],
     ),
     of("fix", &[fix::data::FixData::json_schema]),
     of("fork lines", &[fork::lines::view::ForkLines::json_schema]),
@@ -45,6 +49,7 @@ pub const ANSWERS: &[AnswerSchema] = &[
     of("image spread", &[image::spread::view::SpreadOutcome::json_schema]),
     of("lab aslr analyze", &[lab::aslr::analyze::view::AslrAnalysis::json_schema]),
     of("lab aslr campaign", &[lab::aslr::campaign::view::AslrCampaign::json_schema]),
+    of("lab aslr explain", &[lab::aslr::explain::view::AslrExplained::json_schema]),
     of("lab aslr scan", &[lab::aslr::scan::view::AslrScan::json_schema]),
     of("lab aslr verify", &[lab::aslr::verify::view::AslrVerified::json_schema]),
     of("lab aslr verify rank", &[::lab::aslr::verify::RankLayout::json_schema]),

@@ -2,6 +2,7 @@
 
 pub mod analyze;
 pub mod campaign;
+pub mod explain;
 mod rank;
 pub mod scan;
 pub mod verify;
@@ -17,6 +18,7 @@ Examples:
   becalm lab aslr analyze on.log off.log
   srun -n 16 becalm lab aslr verify --aslr job -- ./app | becalm lab aslr verify -
   becalm lab aslr scan -- ./kernel
+  becalm lab aslr explain layout:0x3e -- ./kernel
   becalm lab aslr campaign --blocks 100")]
 pub struct AslrArgs {
     #[command(subcommand)]
@@ -28,6 +30,7 @@ enum AslrVerb {
     Analyze(analyze::AnalyzeArgs),
     Verify(verify::LayoutVerifyArgs),
     Scan(scan::LayoutScanArgs),
+    Explain(explain::LayoutExplainArgs),
     Campaign(Box<campaign::CampaignArgs>),
     #[command(hide = true)]
     Rank(rank::CampaignRankArgs),
@@ -39,6 +42,7 @@ pub fn run(args: &AslrArgs) -> Result<u8, Failure> {
         AslrVerb::Analyze(args) => analyze::run(args),
         AslrVerb::Verify(args) => verify::run(args),
         AslrVerb::Scan(args) => scan::run(args),
+        AslrVerb::Explain(args) => explain::run(args),
         AslrVerb::Campaign(args) => campaign::run(args),
         AslrVerb::Rank(args) => rank::run(args),
     }

@@ -5,6 +5,7 @@ pub mod data;
 mod next;
 pub mod ranks;
 mod spread;
+mod starts;
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use picture::{PicturedRank, RankMap};
 use recording::{
-    ExitStatus, Name, RankRecording, RankedRecordings, RecordingReadError, Totals, shown_name,
+    ExitStatus, Name, Rank, RankRecording, RankStart, RankedRecordings, RecordingReadError, Totals,
+    shown_name,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -15,6 +16,7 @@ use term::number::{count, counted, time};
 use term::{Column, Table, plain, quoted_path, shell_line, style, width};
 
 use super::spread::Figures;
+use super::starts;
 
 /// Numbers of ranks that a line names; the others it counts.
 const NAMED: usize = 8;
@@ -45,6 +47,8 @@ pub struct RanksReport {
     pub nodes: Vec<NodeRow>,
     /// The ranks, by number.
     pub ranks: Vec<RankRow>,
+    /// Their starts beside each other, the slowest first: who waited for whom at MPI_Init.
+    pub starts: Vec<RankStart>,
     #[serde(skip)]
     file: PathBuf,
 }
@@ -100,6 +104,7 @@ impl RanksReport {
             slowest: figures.as_ref().map(|figures| figures.took_ns.maximum_rank),
             figures,
             nodes: node_rows(&rows),
+            starts: of_rows(&rows),
             ranks: rows,
             file: file.to_owned(),
         }
@@ -119,7 +124,10 @@ impl RanksReport {
         };
         say(self.absent.clone(), "no recording of");
         say(of(&|row| row.unreadable.is_some()), "unreadable, and left out:");
-        say(of(&|row| !row.ended && row.unreadable.is_none()), "cut, and not compared:");
+        let is_let_go = |row: &RankRow| !row.ended && row.totals.let_go.is_some();
+        say(of(&is_let_go), "let go of after the start, and their ends not compared:");
+        let is_cut = |row: &RankRow| !row.ended && row.unreadable.is_none() && !is_let_go(row);
+        say(of(&is_cut), "cut, and not compared:");
         say(of(&|row| row.ended && !row.totals.whole), "not all was seen of");
         say(of(&|row| row.signal.is_some()), "killed by a signal:");
         say(of(&|row| row.status.is_some_and(|status| status != 0)), "failed:");
@@ -164,6 +172,7 @@ impl RanksReport {
         }
         text.push_str(&self.slowest_table(rows).render(columns));
         text.push('\n');
+        text.push_str(&starts::text(&self.starts, columns, rows));
         if self.ranks.len() > rows {
             text.push_str(&width::wrap("Add --all for every rank.", columns));
         }
@@ -236,8 +245,10 @@ impl RanksReport {
     /// What to ask next, as a command to paste.
     fn next(&self) -> String {
         let file = quoted_path(&self.file);
+        // Of those that were let go of none ended: then whom the others waited for.
+        let last = self.starts.first().filter(|start| start.called.is_some());
         let first = self.ranks.first().map(|row| row.rank);
-        let rank = self.slowest.or(first).unwrap_or_default();
+        let rank = self.slowest.or(last.map(|start| start.rank)).or(first).unwrap_or_default();
         format!("becalm report {file} --rank {rank}")
     }
 }
@@ -248,10 +259,22 @@ impl RankRow {
             (Some(why), ..) => why.clone(),
             (_, Some(signal), _) => format!("killed by signal {signal}"),
             (.., Some(status)) if status != 0 => format!("status {status}"),
-            _ if !self.ended => "cut".to_owned(),
-            _ => String::new(),
+            _ if self.ended => String::new(),
+            _ if self.totals.let_go.is_some() => "let go".to_owned(),
+            _ => "cut".to_owned(),
         }
     }
+}
+
+/// The starts of those that can be read.
+fn of_rows(rows: &[RankRow]) -> Vec<RankStart> {
+    let readable = rows.iter().filter(|row| row.unreadable.is_none());
+    let ranks: Vec<_> = readable
+        .map(|row| {
+            (Rank { rank: row.rank, node: row.node.clone(), ..Rank::default() }, &row.totals)
+        })
+        .collect();
+    RankStart::all(ranks.iter().map(|(rank, totals)| (rank, *totals)))
 }
 
 /// The sums of each rank, and the first one's command.

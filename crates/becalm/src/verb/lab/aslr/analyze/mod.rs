@@ -1,5 +1,6 @@
 //! `becalm lab aslr analyze`.
 
+mod next;
 mod verdict;
 pub mod view;
 
@@ -11,7 +12,6 @@ use anyhow::anyhow;
 use lab::aslr::analyze::{self, Analysis, AnalysisOptions, Input, RankSamples, Statistic};
 use lab::ministat::{Confidence, FEWEST_VALUES, MOST_SETS, MinistatOptions, ministat};
 
-use crate::again;
 use crate::exit::{Failure, NO, USAGE};
 use crate::save;
 use view::AslrAnalysis;
@@ -138,6 +138,7 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
     let analysis = analyze::analyze(&samples, &options)?;
     draw(args, &samples, &analysis)?;
     let proven = analysis.proven;
+    let explained = next::explained(&analysis);
     let answer = AslrAnalysis::of(&samples, args.of.into(), analysis);
     answer.warnings().iter().for_each(|line| term::warn(line));
     let text = match args.json {
@@ -145,7 +146,8 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
         false => {
             let sets = analyze::data_sets(&samples, false);
             let ministat = ministat(&sets, &look(args));
-            answer.render(term::width::terminal(), &ministat, next(args).as_deref())
+            let next = explained.or_else(|| next::seen(args));
+            answer.render(term::width::terminal(), &ministat, next.as_deref())
         }
     };
     term::print(&text)?;
@@ -210,14 +212,4 @@ fn draw(args: &AnalyzeArgs, samples: &RankSamples, analysis: &Analysis) -> anyho
 fn is_same(file: &Path, other: &Path) -> bool {
     let real = |path: &Path| path.canonicalize().ok();
     real(file).is_some_and(|file| Some(file) == real(other))
-}
-
-/// What to do next: see it.
-fn next(args: &AnalyzeArgs) -> Option<String> {
-    if args.strip.is_some() || args.tail.is_some() {
-        return None;
-    }
-    // Its older name, `becalm aslr analyze`, is of a word less.
-    let verb = if std::env::args_os().nth(1).is_some_and(|word| word == "lab") { 3 } else { 2 };
-    Some(again::with(verb, &["--strip", "strip.svg", "--tail", "tail.svg"]))
 }

@@ -20,6 +20,8 @@ pub(super) fn write(args: &CampaignArgs, target: &Path) -> Result<u8, Failure> {
         nodes: args.batch.nodes,
         tasks: args.batch.tasks.unwrap_or(1),
         time: args.batch.time.clone(),
+        cpu_freq: args.batch.cpu_freq.clone(),
+        cpu_bind: args.batch.cpu_bind.clone(),
         becalm: term::quoted(&own),
         directory: term::quoted(std::path::absolute(&args.output)?),
         options: options(args)?,

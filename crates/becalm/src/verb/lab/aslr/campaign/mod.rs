@@ -141,6 +141,14 @@ struct BatchArgs {
     #[arg(long, value_name = "N", requires = "batch", value_parser = clap::value_parser!(u32).range(1..))]
     tasks: Option<u32>,
 
+    /// Of the script: at which frequency the ranks' processors run, as srun's --cpu-freq takes it
+    #[arg(long, value_name = "FREQ", requires = "batch", value_parser = srun_value)]
+    cpu_freq: Option<String>,
+
+    /// Of the script: which rank runs on which processor, as srun's --cpu-bind takes it (map_cpu:0,2)
+    #[arg(long, value_name = "BIND", requires = "batch", value_parser = srun_value)]
+    cpu_bind: Option<String>,
+
     /// Of the script: its time limit; the partition's own if not given
     #[arg(long, value_name = "TIME", requires = "batch", value_parser = time_limit)]
     time: Option<String>,
@@ -168,6 +176,17 @@ fn rate(text: &str) -> Result<f64, String> {
 fn time_limit(text: &str) -> Result<String, String> {
     let is_time = text.bytes().all(|byte| byte.is_ascii_digit() || b":-".contains(&byte));
     (is_time && !text.is_empty()).then(|| text.to_owned()).ok_or_else(|| "give HH:MM:SS".to_owned())
+}
+
+/// As srun(1) takes a frequency or a binding: words of a list. It goes into a line that is split
+/// twice, so nothing else is let in.
+fn srun_value(text: &str) -> Result<String, String> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b":,-_=.".contains(&byte);
+    let is_value = !text.is_empty() && text.bytes().all(is_plain);
+    is_value.then(|| text.to_owned()).ok_or_else(|| {
+        "give it as srun does, such as 2000000 or map_cpu:0,2: letters, digits, and : , - _ = ."
+            .to_owned()
+    })
 }
 
 /// Runs the verb.

@@ -68,21 +68,26 @@ pub struct LayoutScanArgs {
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
-enum ScanClock {
+pub(super) enum ScanClock {
     Cpu,
     Wall,
+}
+
+impl ScanClock {
+    /// As an answer names it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            ScanClock::Cpu => "CPU",
+            ScanClock::Wall => "wall",
+        }
+    }
 }
 
 /// Runs the verb.
 pub fn run(args: &LayoutScanArgs) -> Result<u8, Failure> {
     let options = options(args)?;
     let command = Command { argv: args.command.clone() };
-    if layout::untouched(&command.file().map_err(not_started)?).is_some() {
-        let error = anyhow!(
-            "the program is setuid, of 32 bits, or static at a fixed address: nothing to walk"
-        );
-        return Err(Failure { status: FAILED, error });
-    }
+    refuse_untouched(&command)?;
     let out = silenced().map_err(Failure::of_command)?;
     refuse_wrapper(&command, options.first)?;
     let waiting = ProgressBar::new();
@@ -94,11 +99,7 @@ pub fn run(args: &LayoutScanArgs) -> Result<u8, Failure> {
     drop(waiting);
     let is_none = found.slow.is_empty();
     let words = args.command.iter().map(Name::of).collect();
-    let by = match args.by {
-        ScanClock::Cpu => "CPU",
-        ScanClock::Wall => "wall",
-    };
-    let answer = AslrScan::of(found, words, by);
+    let answer = AslrScan::of(found, words, args.by.name());
     rustix::stdio::dup2_stdout(out).context("standard output").map_err(Failure::of_command)?;
     term::print_answer(args.json, &answer, |columns| answer.render(columns))
         .map_err(Failure::of_command)?;
@@ -109,11 +110,7 @@ fn options(args: &LayoutScanArgs) -> Result<LayoutScanOptions, Failure> {
     let most = layout::layouts();
     let last = args.from.pages + (args.layouts - 1) * args.step;
     if last >= most {
-        let error = anyhow!(
-            "layouts up to {last:#x} are asked for; there are {most:#x} under the \
-                             hard limit of the stack (`ulimit -H -s`)"
-        );
-        return Err(Failure { status: USAGE, error });
+        return Err(too_many(last, most));
     }
     Ok(LayoutScanOptions {
         first: args.from,
@@ -125,8 +122,30 @@ fn options(args: &LayoutScanArgs) -> Result<LayoutScanOptions, Failure> {
     })
 }
 
+/// More layouts than there are.
+pub(super) fn too_many(last: u64, most: u64) -> Failure {
+    let error = anyhow!(
+        "layouts up to {last:#x} are asked for; there are {most:#x} under the hard limit of the \
+         stack (`ulimit -H -s`)"
+    );
+    Failure { status: USAGE, error }
+}
+
+/// Refuses a program that layouts do not reach.
+pub(super) fn refuse_untouched(command: &Command) -> Result<(), Failure> {
+    match layout::untouched(&command.file().map_err(not_started)?) {
+        None => Ok(()),
+        Some(_) => {
+            let error = anyhow!(
+                "the program is setuid, of 32 bits, or static at a fixed address: nothing to walk"
+            );
+            Err(Failure { status: FAILED, error })
+        }
+    }
+}
+
 /// Nothing that the command prints goes to standard output, which is returned for the answer.
-fn silenced() -> anyhow::Result<OwnedFd> {
+pub(super) fn silenced() -> anyhow::Result<OwnedFd> {
     let out = io::stdout().as_fd().try_clone_to_owned().context("standard output")?;
     let null = File::options().read(true).write(true).open("/dev/null").context("/dev/null")?;
     rustix::stdio::dup2_stdin(&null).context("standard input")?;
@@ -136,7 +155,7 @@ fn silenced() -> anyhow::Result<OwnedFd> {
 
 /// Refuses a command that only starts the one which takes the time: that has no moved layout. For
 /// this it runs once more than it is timed.
-fn refuse_wrapper(command: &Command, first: LayoutOffset) -> Result<(), Failure> {
+pub(super) fn refuse_wrapper(command: &Command, first: LayoutOffset) -> Result<(), Failure> {
     let child = in_layout(command, first)?;
     let mut at_end = None;
     let timed = child.timed_by(|pid| Ok(at_end.insert(watch::to_end(pid, true)?).at));
@@ -184,6 +203,6 @@ fn time(command: &Command, moved: LayoutOffset, by: ScanClock) -> Result<f64, Fa
     }
 }
 
-fn not_started(why: launch::CannotStart) -> Failure {
+pub(super) fn not_started(why: launch::CannotStart) -> Failure {
     Failure { status: why.exit_status(), error: why.into() }
 }

@@ -40,12 +40,13 @@ impl AslrScan {
         let mut text = style::headline(&plain(&self.headline), columns);
         let how = format!(
             "{}; the reference, {}, took {:.6} s ({} time), and half of its runs were within \
-             {:.1} % of that. {} slow once, and not again.",
+             {:.1} % of that; a run took {:.2} ms beside. {} slow once, and not again.",
             counted(scan.runs, "run", "runs"),
             scan.reference,
             scan.reference_time,
             self.by,
             scan.noise * 100.0,
+            scan.beside * 1e3,
             counted(scan.passing, "layout was", "layouts were")
         );
         text.push_str(&width::wrap(&plain(&how), columns));
@@ -68,7 +69,12 @@ impl AslrScan {
             ));
         }
         let command = shell_line(&self.command);
-        let next = format!("becalm run --aslr {} -- {command}", worst.layout);
+        let from = match scan.reference.as_str() {
+            "layout:0x0" => String::new(),
+            other => format!("--from {other} "),
+        };
+        let by = if self.by == "wall" { "--by wall " } else { "" };
+        let next = format!("becalm lab aslr explain {} {from}{by}-- {command}", worst.layout);
         text + &style::next(&next)
     }
 }
