@@ -18,7 +18,7 @@ use super::tree;
 const SCREEN: usize = 10;
 
 /// Where the table's column of locales is: after the loader's.
-const LOCALE: usize = 11;
+const LOCALE: usize = 12;
 
 /// Lines of a script that are shown around one that started something.
 const AROUND: u32 = 1;
@@ -112,13 +112,39 @@ impl ForkLines {
         let parts: Vec<_> = parts.map(|(name, took)| format!("{name} {}", time(*took))).collect();
         format!(
             "The command took {}. Starting processes took {}{}; their own work then took {}, and they \
-             waited {} (asleep, or for input). The recorder's stops are in these times.",
+             waited {} (asleep, or for input). {}The recorder's stops are in these times.",
             time(self.wall),
             time(phases.start()),
             if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) },
             time(phases.own_work()),
             time(phases.waiting),
+            self.critical_path(),
         )
+    }
+
+    /// What the command's end waited for.
+    fn critical_path(&self) -> String {
+        let critical = self.lines.critical;
+        if critical.0 == 0 {
+            return String::new();
+        }
+        let most = self.lines.lines.iter().max_by_key(|line| line.critical);
+        let most = most.filter(|line| line.critical.0 > 0);
+        format!(
+            "On the critical path, which the command's end waited for, are these processes for {}{}, and \
+             the command itself for {}. ",
+            time(critical),
+            most.map_or(String::new(), |line| {
+                format!(" (those of {} for {})", place(line), time(line.critical))
+            }),
+            time(Nanos(self.wall.0.saturating_sub(critical.0))),
+        )
+    }
+
+    /// The command's time if a line were cured.
+    fn cured(&self, line: &ScriptLine) -> String {
+        let saved = line.saved.filter(|_| self.lines.critical.0 > 0);
+        saved.map_or(String::new(), |saved| time(Nanos(self.wall.0.saturating_sub(saved.0))))
     }
 
     fn table(&self, all: bool) -> Table {
@@ -129,6 +155,7 @@ impl ForkLines {
             Column::path("programs"),
             Column::number("time"),
             Column::number("starting"),
+            Column::number("if cured"),
             Column::number("waiting").spare(),
             Column::number("cpu").spare(),
             Column::number("fork").spare(),
@@ -154,6 +181,7 @@ impl ForkLines {
                 programs(&line.programs),
                 time(line.time),
                 time(line.phases.start()),
+                self.cured(line),
                 time(line.phases.waiting),
                 time(Micros(line.user.0.saturating_add(line.system.0))),
                 time(line.phases.fork),
@@ -216,6 +244,18 @@ impl ForkLines {
                 if self.recording.is_some() { " under becalm fork lines" } else { "" },
             ));
         }
+        let large = lines.lines.iter().filter(|line| is_large(line));
+        if let Some(line) = large.max_by_key(|line| line.phases.fork) {
+            notes.push(format!(
+                "At {}, {} holds {}: each fork copies its page tables, {}. becalm run --hugepages makes \
+                 them smaller (where bash uses glibc's malloc); or hold less, `while read` instead of \
+                 `$(<file)`.",
+                place(line),
+                line.runs,
+                bytes(line.parent_rss),
+                time(Nanos(line.phases.fork.0 / line.processes.max(1))),
+            ));
+        }
         for shim in lines.shims.iter().take(3) {
             let mut through = shim.through.clone();
             through.insert(0, shim.path.clone());
@@ -265,6 +305,15 @@ impl ForkLines {
         }
         lines
     }
+}
+
+/// Whether forks cost so much since the parent is large.
+fn is_large(line: &ScriptLine) -> bool {
+    const LARGE: u64 = 64 << 20;
+    const MUCH: u64 = 1_000_000;
+    line.runs == "bash"
+        && line.parent_rss.0 >= LARGE
+        && line.phases.fork.0 / line.processes.max(1) >= MUCH
 }
 
 fn headline(lines: &ScriptLines) -> String {
