@@ -128,13 +128,10 @@ fn a_line_cured_saves_what_was_said_before() {
         let saved = millis(line, "saved_if_cured_ns");
         let (cured, _) = timed(&script(Some(at)));
         let truly = wall.saturating_sub(cured);
-        // Machines differ by so much from one run to the next.
-        let near = truly / 4 + wall / 20;
-        assert!(
-            saved.abs_diff(truly) <= near,
-            "line {}: {saved} said, {truly} ms of {wall}",
-            at + 2
-        );
+        // At least that is saved; a machine differs by so much from one run to the next.
+        let noise = wall / 10;
+        let is_near = saved <= truly + noise && saved + noise >= truly / 2;
+        assert!(is_near, "line {}: {saved} said, {truly} ms of {wall}", at + 2);
     }
 }
 

@@ -12,7 +12,7 @@ use serde::Serialize;
 use term::number::{bytes, count, counted, percent, time};
 use term::{Column, Table, plain, style, width};
 
-use super::tree;
+use super::{critical, tree};
 
 /// Rows of the table, if not all are asked for.
 const SCREEN: usize = 10;
@@ -118,33 +118,8 @@ impl ForkLines {
             if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) },
             time(phases.own_work()),
             time(phases.waiting),
-            self.critical_path(),
+            critical::path(self.wall, &self.lines),
         )
-    }
-
-    /// What the command's end waited for.
-    fn critical_path(&self) -> String {
-        let critical = self.lines.critical;
-        if critical.0 == 0 {
-            return String::new();
-        }
-        let most = self.lines.lines.iter().max_by_key(|line| line.critical);
-        let most = most.filter(|line| line.critical.0 > 0);
-        format!(
-            "On the critical path, which the command's end waited for, are these processes for {}{}, and \
-             the command itself for {}. ",
-            time(critical),
-            most.map_or(String::new(), |line| {
-                format!(" (those of {} for {})", place(line), time(line.critical))
-            }),
-            time(Nanos(self.wall.0.saturating_sub(critical.0))),
-        )
-    }
-
-    /// The command's time if a line were cured.
-    fn cured(&self, line: &ScriptLine) -> String {
-        let saved = line.saved.filter(|_| self.lines.critical.0 > 0);
-        saved.map_or(String::new(), |saved| time(Nanos(self.wall.0.saturating_sub(saved.0))))
     }
 
     fn table(&self, all: bool) -> Table {
@@ -181,7 +156,7 @@ impl ForkLines {
                 programs(&line.programs),
                 time(line.time),
                 time(line.phases.start()),
-                self.cured(line),
+                critical::cured(self.wall, &self.lines, line),
                 time(line.phases.waiting),
                 time(Micros(line.user.0.saturating_add(line.system.0))),
                 time(line.phases.fork),
@@ -244,18 +219,7 @@ impl ForkLines {
                 if self.recording.is_some() { " under becalm fork lines" } else { "" },
             ));
         }
-        let large = lines.lines.iter().filter(|line| is_large(line));
-        if let Some(line) = large.max_by_key(|line| line.phases.fork) {
-            notes.push(format!(
-                "At {}, {} holds {}: each fork copies its page tables, {}. becalm run --hugepages makes \
-                 them smaller (where bash uses glibc's malloc); or hold less, `while read` instead of \
-                 `$(<file)`.",
-                place(line),
-                line.runs,
-                bytes(line.parent_rss),
-                time(Nanos(line.phases.fork.0 / line.processes.max(1))),
-            ));
-        }
+        notes.extend(critical::large_parent(lines));
         for shim in lines.shims.iter().take(3) {
             let mut through = shim.through.clone();
             through.insert(0, shim.path.clone());
@@ -307,15 +271,6 @@ impl ForkLines {
     }
 }
 
-/// Whether forks cost so much since the parent is large.
-fn is_large(line: &ScriptLine) -> bool {
-    const LARGE: u64 = 64 << 20;
-    const MUCH: u64 = 1_000_000;
-    line.runs == "bash"
-        && line.parent_rss.0 >= LARGE
-        && line.phases.fork.0 / line.processes.max(1) >= MUCH
-}
-
 fn headline(lines: &ScriptLines) -> String {
     let all = counted(lines.processes, "process was", "processes were");
     match lines.lines.first() {
@@ -332,7 +287,7 @@ fn headline(lines: &ScriptLines) -> String {
 }
 
 /// `unpack.sh:4`, with the function where it is in one.
-fn place(line: &ScriptLine) -> String {
+pub(super) fn place(line: &ScriptLine) -> String {
     let file = match line.file.as_deref() {
         Some(file) => format!("{}:{}", file.rsplit('/').next().unwrap_or(file), line.line),
         None => format!("{} -c, line {}", line.runs, line.line),
