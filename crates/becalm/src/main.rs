@@ -79,6 +79,9 @@ fn main() -> ExitCode {
     if let Some(done) = verb::modules::at_once(&words) {
         return exit::of(done);
     }
+    if let Some(done) = verb::run::in_scarce_memory(&words) {
+        return exit::of(done);
+    }
     let cli = match command_line::parse(&words) {
         Ok(cli) => cli,
         Err(status) => return status,

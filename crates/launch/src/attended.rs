@@ -25,11 +25,15 @@ use crate::{Ended, Timed, spawn};
 /// # Errors
 /// [`CannotStart`].
 pub fn attended(command: &Command) -> Result<Timed, CannotStart> {
-    let held = HeldSignals::hold()?;
-    let monitor = SignalMonitor::call()?;
+    let held = HeldSignals::hold().map_err(CannotStart::Beside)?;
+    let monitor = SignalMonitor::call().map_err(CannotStart::Beside)?;
     let front = std::process::id() as i32;
     let ignores_children = held.ignored_children;
-    let mut child = spawn(command, &held.before, &|| prepare(front, ignores_children))?;
+    let spawned = spawn(command, &held.before, &|| prepare(front, ignores_children));
+    let mut child = spawned.map_err(|why| match why {
+        CannotStart::System(why) => CannotStart::Beside(why),
+        why => why,
+    })?;
     let start = Instant::now();
     child.open()?;
     let mut attendant = Attendant { command: child.pid, monitor, held };

@@ -55,6 +55,9 @@ pub enum CannotStart {
     /// Fork, a pipe or the like failed.
     #[error("cannot start a process: {0}")]
     System(#[from] io::Error),
+    /// The same, of what stays beside a command: that has not begun.
+    #[error("cannot stay beside the command: {0}")]
+    Beside(io::Error),
 }
 
 impl CannotStart {
@@ -62,7 +65,7 @@ impl CannotStart {
     pub fn exit_status(&self) -> u8 {
         match self {
             CannotStart::NotFound(_) | CannotStart::NoInterpreter { .. } => 127,
-            CannotStart::System(_) => 125,
+            CannotStart::System(_) | CannotStart::Beside(_) => 125,
             _ => 126,
         }
     }

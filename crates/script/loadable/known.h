@@ -48,5 +48,6 @@ bool would_do_inside(enum tool tool, const char *path, struct request *request, 
 /* The host that a file is; HOSTS if it is none. */
 enum host host_of(const struct stat *file);
 
-/* The library for a host. */
+/* The library for a host; NULL where it was deleted or changed, lies in another root, or is not for this
+   user: the loader would complain, or the program end. */
 const char *library_for(enum host host);

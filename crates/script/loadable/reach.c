@@ -63,9 +63,7 @@ static const char *library_of(const char *path)
     if (host == HOSTS && !(file.st_mode & (S_ISUID | S_ISGID)) &&
         (by = interpreter(path, line, sizeof line)) && stat(by, &file) == 0)
         host = host_of(&file);
-    /* Where it was deleted, lies in another root or is not for this user, the loader would complain. */
-    bool is_there = host < HOSTS && faccessat(AT_FDCWD, library_for(host), R_OK, AT_EACCESS) == 0;
-    return is_there ? library_for(host) : NULL;
+    return host < HOSTS ? library_for(host) : NULL;
 }
 
 char *const *reach(const char *path, char *const *envp, char **list, char *variable)

@@ -94,3 +94,75 @@ fn a_line_tells_who_calls_it_and_loops_are_spoken_of_where_there_is_one() {
     assert!(screen.err().contains("called at"), "{}", screen.err());
     assert!(screen.err().contains("main.sh:3 +1") || screen.err().contains("main.sh:4 +1"));
 }
+
+/// The times of a script's lines that start something, and the command's; of the best of three runs.
+fn timed(script: &str) -> (u64, Vec<Value>) {
+    let scene = Scene::new();
+    scene.file("main.sh", script, 0o755);
+    let runs = (0..3).map(|_| {
+        let words = ["fork", "lines", "--json", "--", "bash", "main.sh"];
+        let answer = answer(&run(&mut becalm(&scene, &words)));
+        (millis(&answer, "wall_ns"), answer["lines"].as_array().unwrap().clone())
+    });
+    runs.min_by_key(|(wall, _)| *wall).unwrap()
+}
+
+/// Each of the lines is cured by hand, and the script timed anew.
+#[test]
+fn a_line_cured_saves_what_was_said_before() {
+    let lines = [
+        ("a=$(dirname \"/x/$i\")", "a=/x"),
+        ("for k in 1 2; do b=$(basename \"/x/$i\"); done", "for k in 1 2; do b=$i; done"),
+        ("c=$(echo \"$i\" | sed s/1/2/)", "c=${i/1/2}"),
+    ];
+    let script = |cured: Option<usize>| {
+        let line = |(at, line): (usize, &(&str, &str))| {
+            if cured == Some(at) { line.1.to_owned() } else { line.0.to_owned() }
+        };
+        let body: Vec<String> = lines.iter().enumerate().map(line).collect();
+        format!("for ((i = 0; i < 120; i++)); do\n{}\ndone\n", body.join("\n"))
+    };
+    let (wall, told) = timed(&script(None));
+    for at in 0..lines.len() {
+        let line = told.iter().find(|line| line["line"] == at as u64 + 2).unwrap();
+        let saved = millis(line, "saved_if_cured_ns");
+        let (cured, _) = timed(&script(Some(at)));
+        let truly = wall.saturating_sub(cured);
+        // At least that is saved; a machine differs by so much from one run to the next.
+        let noise = wall / 10;
+        let is_near = saved <= truly + noise && saved + noise >= truly / 2;
+        assert!(is_near, "line {}: {saved} said, {truly} ms of {wall}", at + 2);
+    }
+}
+
+/// What runs beside a longer one saves nothing; what waits or works is not cured.
+#[test]
+fn only_what_the_end_waits_for_saves_anything() {
+    let script = "sleep 1 &\n\
+        for i in 1 2 3 4 5 6 7 8 9; do dirname /a/b; done >/dev/null\n\
+        wait\n\
+        x=$(sleep 0.5; basename /a/b)\n\
+        (i=0; while ((i < 90000)); do ((i++)); done; basename a >/dev/null)\n";
+    let (wall, told) = timed(script);
+    let line = |number: u64| told.iter().find(|line| line["line"] == number).unwrap();
+    let critical = |number: u64| millis(line(number), "critical_ns");
+    assert!(critical(1) > 850 && critical(1) < 1100, "{told:#?}");
+    assert!(critical(2) > 0 && critical(2) < 400, "{told:#?}");
+    assert!((500..800).contains(&critical(4)), "{told:#?}");
+    let saved = |number: u64| millis(line(number), "saved_if_cured_ns");
+    assert!(saved(4) < 100 && saved(5) < 100, "{told:#?}");
+    let all: u64 = [1, 2, 4, 5].into_iter().map(critical).sum();
+    assert!(all <= wall, "{all} of {wall}");
+}
+
+#[test]
+fn a_large_shell_is_told_where_its_forks_cost() {
+    let script =
+        "x=$(head -c 300000000 /dev/zero | tr '\\0' x)\nfor i in 1 2 3; do /bin/true; done\n";
+    let scene = Scene::new();
+    scene.file("main.sh", script, 0o755);
+    let ran = run(&mut becalm(&scene, &["fork", "lines", "--", "bash", "main.sh"]));
+    let said = ran.err().split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("At main.sh:2, bash holds"), "{said}");
+    assert!(said.contains("each fork copies its page tables"), "{said}");
+}

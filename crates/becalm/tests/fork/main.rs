@@ -5,7 +5,9 @@
 mod builtins;
 mod by_path;
 mod counts;
+mod damaged;
 mod kept;
+mod limits;
 mod line_times;
 mod lines;
 mod sh;

@@ -64,6 +64,45 @@ fn substitutions_whose_shell_may_tell_are_bashs() {
     );
 }
 
+/// The list by which autoconf asks for a directory, and what autoconf writes no list like.
+const LISTS: &[&str] = &[
+    "f='/a b/c/d'; d=dirname; e='expr'; x=`$d -- \"$f\" ||\n$e X\"$f\" : 'X\\(.*[^/]\\)//*[^/][^/]*/*$' \\| \\\n\
+        \t X\"$f\" : 'X\\(//\\)[^/]' \\| \\\n X\"$f\" : 'X\\(/\\)' \\| . 2>/dev/null ||\necho X\"$f\" |\n\
+        sed '/^X\\(.*[^/]\\)\\/\\/*[^/][^/]*\\/*$/{\n s//\\1/\n q\n }\n s/.*/./; q'`; echo \"$x $?\"",
+    "x=$(basename a/b || echo no); echo \"$x $?\"; x=`echo a | grep a || echo no >&2`; echo \"$x $?\"",
+    "x=$(echo a | sed s/a/b/ || false | false || echo c); echo \"$x $?\"; x=$(dirname a/b||echo no); echo $x",
+];
+
+#[test]
+fn a_list_whose_first_pipeline_ends_well_is_that_pipeline() {
+    LISTS.iter().for_each(|script| drop(same(script)));
+    let scene = Script::new(&LISTS.join("\n"));
+    let starts = scene.starts();
+    assert_eq!(starts.len(), 1, "{starts:?}");
+    for script in [
+        "x=$(echo a | grep b || echo no); echo \"$x $?\"; x=$(grep b file || false); echo \"$x $?\"",
+        "set -e; x=$(grep b file || echo no); echo $x; x=$(echo a | grep b || grep c file); echo never",
+        "x=$(basename a || exit 3); echo \"$x $?\"; x=$(basename a && echo b); echo $x; x=$(basename a || echo b; echo c); echo $x",
+        "x=`basename a || then`; echo \"$x $?\"",
+        "x=`basename a ||`; echo \"$x $?\"",
+        "x=`basename a || | b`; echo \"$x $?\"",
+        "x=`basename a || b )`; echo \"$x $?\"",
+        "x=`basename a || echo 'b`; echo \"$x $?\"",
+        "x=`basename a || echo >`; echo \"$x $?\"",
+        "x=`basename a || echo > && b`; echo \"$x $?\"",
+        "x=`basename a || > `; echo \"$x $?\"",
+        "x=`basename a || time`; echo \"$x $?\"; x=`basename a || time echo b`; echo $x",
+        "x=`basename a || \\\n`; echo \"$x $?\"",
+        "x=`basename a || echo b\necho c`; echo \"$x\"; x=`basename a || echo b &`; echo \"$x\"",
+        "x=`basename a || f() echo`; echo \"$x $?\"; x=`basename a || a=(`; echo \"$x $?\"",
+        "x=`basename a || echo b 2>&1x`; echo \"$x $?\"; x=`basename a || echo 3>&1>b`; echo \"$x $?\"; ls",
+        "shopt -s expand_aliases; alias b='then'\nx=`basename a || b`; echo \"$x $?\"",
+        "set -o pipefail; x=$(grep b file | sed p || echo no); echo \"$x\"; set -x; x=$(basename a || echo b)",
+    ] {
+        same(script);
+    }
+}
+
 /// What is asked of the process, or of the moment, is the child's.
 #[test]
 fn values_of_the_child_are_the_childs() {

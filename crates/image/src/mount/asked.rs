@@ -123,8 +123,15 @@ fn look(path: &Path) -> Result<fs::Metadata, MountError> {
 fn identity(there: &fs::Metadata) -> String {
     let state = match there.is_dir() {
         // A directory's own time and size change with what is in it.
-        true => (0, 0, 0),
-        false => (there.len(), there.mtime(), there.mtime_nsec()),
+        true => [0; 5],
+        false => [
+            there.size() as i64,
+            there.mtime(),
+            there.mtime_nsec(),
+            // Whoever writes into it may set the time of modification back, not this one.
+            there.ctime(),
+            there.ctime_nsec(),
+        ],
     };
     format!("{} {} {state:?}", there.dev(), there.ino())
 }

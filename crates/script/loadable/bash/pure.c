@@ -128,7 +128,11 @@ bool run_purely(const char *text, struct capture *said, int *status)
     static struct capture between[2];
     struct pipeline pipeline;
     enum tool tools[MOST_STAGES];
-    bool is_done = shell_adds_nothing() && read_pipeline(text, &pipeline) && is_simple(&pipeline);
+    char first[LONGEST_TEXT];
+    /* An alias may be anything. */
+    bool is_list = !aliases && take_first_of_list(text, first);
+    bool is_done = shell_adds_nothing() && read_pipeline(is_list ? first : text, &pipeline) &&
+                   is_simple(&pipeline);
     for (int stage = 0; is_done && stage < pipeline.stages; stage++) {
         bool is_last = stage + 1 == pipeline.stages;
         struct capture *to = is_last ? said : &between[stage % 2];
@@ -139,6 +143,8 @@ bool run_purely(const char *text, struct capture *said, int *status)
                   (is_last || *status == 0 || !pipefail_opt);
         capture(NULL);
     }
+    /* What comes behind "||" may do anything. */
+    is_done = is_done && (!is_list || *status == 0);
     for (int stage = 0; is_done && stage < pipeline.stages; stage++)
         if (tools[stage] < TOOLS_KNOWN)
             count(tools[stage], AVOIDED);

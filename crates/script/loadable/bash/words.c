@@ -48,8 +48,7 @@ static const char *skip_variable(const char *at)
     return at;
 }
 
-/* The end of one word; NULL: there is something in it that is not understood. */
-static const char *skip_word(const char *at)
+const char *skip_word(const char *at)
 {
     while (*at && !strchr(" \t\n|", *at)) {
         if (*at == '\'') {

@@ -26,6 +26,13 @@ struct pipeline {
     int inner;                   /* so many of the redirections stand within */
 };
 
+/* The end of one word; NULL: there is something in it that is not understood. */
+const char *skip_word(const char *at);
+
+/* The first pipeline of "a || b || c", into LONGEST_TEXT bytes: all that is done, where it ends well.
+   False: it is no such list, or the rest is not understood. */
+bool take_first_of_list(const char *text, char *first);
+
 /* Takes a pipeline apart. False: there is something in it that is not understood. */
 bool read_pipeline(const char *text, struct pipeline *pipeline);
 

@@ -1,11 +1,12 @@
-//! How many starts the shells of a command avoid: numbers in a file that all of them map.
+//! How many starts the shells of a command avoid: numbers in memory that all of them map.
 
-use std::ffi::OsStr;
-use std::fs::{self, OpenOptions};
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
 
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -22,9 +23,13 @@ fn numbers() -> usize {
     2 + programs::names().count() * OUTCOMES
 }
 
-/// A file that shells count in. It is removed when this is dropped; shells that run on keep it
-/// until they end, and others go without.
-pub struct CountFile(PathBuf);
+/// A file that shells count in, of this process's own memory: it has no name that could stay behind,
+/// and nobody can make it shorter, which would end whoever has it mapped. When this is dropped, shells
+/// that run on keep it until they end, and others go without.
+pub struct CountFile {
+    numbers: File,
+    name: OsString,
+}
 
 /// What shells that took the library did when a program was to be started.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -69,40 +74,28 @@ pub struct StartOutcomes {
 }
 
 impl CountFile {
-    /// Makes a file for this process's command, on this node.
+    /// Makes a file for this process's command.
     ///
     /// # Errors
-    /// None of the directories of [`prepare`](super::prepare) can be written to.
+    /// There is no room for it, by a limit or in memory.
     pub fn new() -> Result<CountFile, BuiltinsError> {
-        CountFile::named("count")
-    }
-
-    pub(super) fn named(name: &str) -> Result<CountFile, BuiltinsError> {
-        let mut failed = BuiltinsError::NotBuilt;
-        for place in directory::places() {
-            match make(&place, name) {
-                Ok(path) => return Ok(CountFile(path)),
-                Err(why) => failed = why,
-            }
-        }
-        Err(failed)
+        let made = make().map_err(BuiltinsError::NoCount)?;
+        let name = format!("/proc/{}/fd/{}", std::process::id(), made.as_raw_fd()).into();
+        Ok(CountFile { numbers: made, name })
     }
 
     /// The value of [`VARIABLE`].
     pub fn file(&self) -> &OsStr {
-        self.0.as_os_str()
+        &self.name
     }
 
     /// The numbers at this moment.
     ///
     /// # Errors
-    /// The file is not there any more, or not what it was.
+    /// They cannot be read.
     pub fn read(&self) -> Result<CountedStarts, BuiltinsError> {
-        let bytes = fs::read(&self.0).map_err(BuiltinsError::at(&self.0))?;
-        if bytes.len() != numbers() * 8 {
-            let cut = std::io::Error::other("not what becalm has made");
-            return Err(BuiltinsError::at(&self.0)(cut));
-        }
+        let mut bytes = vec![0; numbers() * 8];
+        self.numbers.read_exact_at(&mut bytes, 0).map_err(BuiltinsError::NoCount)?;
         let mut numbers = bytes
             .chunks_exact(8)
             .map(|bytes| bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)));
@@ -145,22 +138,17 @@ impl StartOutcomes {
     }
 }
 
-impl Drop for CountFile {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
-    }
-}
-
-fn make(place: &Path, name: &str) -> Result<PathBuf, BuiltinsError> {
-    let path = directory::own(place)?.join(format!("{name}-{}", std::process::id()));
-    // One of an earlier process of this id, that was killed.
-    let _ = fs::remove_file(&path);
-    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
-    // Written, not only made so long: where the disk is full, a shell that maps it would be killed.
-    let zeros = vec![0; numbers() * 8];
-    if let Err(error) = file.and_then(|mut file| file.write_all(&zeros)) {
-        let _ = fs::remove_file(&path);
-        return Err(BuiltinsError::at(&path)(error));
-    }
-    Ok(path)
+fn make() -> io::Result<File> {
+    let length = numbers() * 8;
+    directory::is_allowed(length)?;
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    // A system may want it said that it is no program (vm.memfd_noexec); Linux before 6.3 does not
+    // know how.
+    let made = memfd_create("becalm-count", flags | MemfdFlags::NOEXEC_SEAL);
+    let file = File::from(made.or_else(|_| memfd_create("becalm-count", flags))?);
+    // Written, not only made so long: where memory is full, a shell that maps it would be killed.
+    file.write_all_at(&vec![0; length], 0)?;
+    // Shells tell it by these from any other file (loadable/count.c).
+    fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW)?;
+    Ok(file)
 }

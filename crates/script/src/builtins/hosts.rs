@@ -61,11 +61,20 @@ impl Host {
 
     fn name(self) -> &'static str {
         match self {
-            Host::Bash => "@bash",
-            Host::Dash => "@dash",
-            Host::Launcher => "@launcher",
+            Host::Bash => "bash",
+            Host::Dash => "dash",
+            Host::Launcher => "launcher",
         }
     }
+}
+
+/// The file that the libraries read, beside them: which files are known, and the libraries themselves.
+pub(super) const LIST: &str = "programs";
+
+/// Whether the libraries are there, and what they were.
+pub(super) fn are_whole(directory: &Path) -> bool {
+    let mut all = Host::ALL.iter();
+    all.all(|host| super::directory::is_content(&directory.join(host.library()), host.content()))
 }
 
 /// Stores the libraries.
@@ -137,13 +146,16 @@ fn loader(file: &Path) -> Option<Vec<u8>> {
     named.map(<[u8]>::to_vec)
 }
 
-/// The lines of loadable/known.c for them.
-pub(super) fn list(hosts: &[(Host, PathBuf)]) -> String {
-    let lines = hosts.iter().filter_map(|(host, file)| {
-        let about = file.metadata().ok()?;
-        Some(format!("{} {}\n", host.name(), programs::identity(&about)))
-    });
-    lines.collect()
+/// The content of [`LIST`], as loadable/known.c reads it.
+pub(super) fn list(directory: &Path, found: &super::FoundPrograms) -> Vec<u8> {
+    let line = |mark: char, host: Host, file: &Path| {
+        Some(format!("{mark}{} {}\n", host.name(), programs::identity(&file.metadata().ok()?)))
+    };
+    let libraries = Host::ALL.map(|host| line('+', host, &directory.join(host.library())));
+    let hosts = found.hosts.iter().map(|(host, file)| line('@', *host, file));
+    let mut text = programs::list(&found.programs);
+    text.extend(libraries.into_iter().chain(hosts).flatten());
+    super::directory::sealed(text.into_bytes())
 }
 
 /// Whether a host does, with its library, what it does without; a shell also that it takes it.
@@ -152,7 +164,7 @@ pub(super) fn works(host: Host, file: &Path, directory: &Path) -> bool {
     if host.content().is_empty() {
         return false;
     }
-    let Ok(count) = CountFile::named("tried") else { return false };
+    let Ok(count) = CountFile::new() else { return false };
     let mut command = match host {
         Host::Launcher => Command::new("env"),
         Host::Bash | Host::Dash => Command::new(file),

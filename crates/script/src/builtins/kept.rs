@@ -1,9 +1,6 @@
 //! What was found out about the programs and shells here, kept beside the libraries: who starts the
 //! next command asks none of them again.
 
-use std::fs::{self, File};
-use std::io::Read;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::StatVfsMountFlags;
@@ -12,9 +9,12 @@ use serde::{Deserialize, Serialize};
 
 use super::hosts::{self, Host};
 use super::programs::{self, BuiltinProgram, ProgramMatch, SearchPath};
-use super::{BuiltinsError, directory};
+use super::{BuiltinsError, directory, script};
 
-const FILE: &str = "found";
+pub(super) const FILE: &str = "found";
+
+/// No such file of becalm's is longer.
+const LONGEST: usize = 1 << 20;
 
 /// The programs that shells may do themselves, and the shells that take the library.
 #[derive(Clone)]
@@ -43,31 +43,22 @@ pub(super) fn seen(path: &SearchPath) -> String {
     lines.collect()
 }
 
-/// What was found with the same files, where all that it needs is still there.
+/// What was found with the same files, where all that it needs is still there, byte for byte.
 pub(super) fn read(directory: &Path, seen: &str) -> Option<FoundPrograms> {
-    let kept: KeptFindings = serde_json::from_slice(&fs::read(directory.join(FILE)).ok()?).ok()?;
-    let programs = programs::named(kept.programs)?;
+    let content = directory::read(&directory.join(FILE), LONGEST)?;
+    let kept: KeptFindings = serde_json::from_slice(directory::unsealed(&content)?).ok()?;
+    let found = FoundPrograms { programs: programs::named(kept.programs)?, hosts: kept.hosts };
     let may_execute = rustix::fs::statvfs(directory)
         .is_ok_and(|mount| !mount.f_flag.contains(StatVfsMountFlags::NOEXEC));
     // Whoever tidies /tmp takes files, not directories, away.
-    let is_whole =
-        Host::ALL.iter().all(|host| is_content(&directory.join(host.library()), host.content()))
-            && ["bash_env", "programs"].iter().all(|name| directory.join(name).exists());
-    (kept.seen == seen && may_execute && is_whole)
-        .then_some(FoundPrograms { programs, hosts: kept.hosts })
-}
-
-/// Whether a file is this, byte for byte: what is damaged ends each shell that loads it.
-fn is_content(path: &Path, content: &[u8]) -> bool {
-    let mut there = vec![0; content.len() + 1];
-    let opened = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path);
-    opened
-        .and_then(|mut file| file.read(&mut there))
-        .is_ok_and(|length| there[..length] == *content)
+    let is_whole = script::is_whole(&directory.join("bash_env"))
+        && hosts::are_whole(directory)
+        && directory::is_content(&directory.join(hosts::LIST), &hosts::list(directory, &found));
+    (kept.seen == seen && may_execute && is_whole).then_some(found)
 }
 
 /// Whether a limit may have had a program fail when it was tried.
-fn is_limited() -> bool {
+pub(super) fn is_limited() -> bool {
     const ENOUGH: u64 = 256;
     let few_files = getrlimit(Resource::Nofile).current.is_some_and(|most| most < ENOUGH);
     let limits = [Resource::As, Resource::Data, Resource::Fsize, Resource::Cpu];
@@ -87,7 +78,7 @@ pub(super) fn keep(
     let programs = found.programs.iter().map(|program| program.known.clone()).collect();
     let kept = KeptFindings { seen: seen.to_owned(), programs, hosts: found.hosts.clone() };
     match serde_json::to_vec(&kept) {
-        Ok(text) => directory::keep(&directory.join(FILE), &text),
+        Ok(text) => directory::keep(&directory.join(FILE), &directory::sealed(text)),
         Err(_) => Ok(()),
     }
 }

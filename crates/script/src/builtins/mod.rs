@@ -13,6 +13,7 @@
 //! | `directory` | where the libraries lie, on this node, for this user alone |
 //! | `hosts` | shells, and what starts shells, that a library is loaded into |
 //! | `kept` | what was found out about programs and shells, for the next start |
+//! | `leftover` | what earlier starts have left behind |
 //! | `programs` | which programs those are, and whether the ones here are known |
 //! | `script` | what bash reads |
 //! | `shell` | which shell runs a command, and whether it reads that |
@@ -21,14 +22,17 @@ mod count;
 mod directory;
 mod hosts;
 mod kept;
+mod leftover;
 mod programs;
 mod script;
 mod shell;
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::{fs, io};
 
 use hosts::Host;
 use kept::FoundPrograms;
@@ -43,6 +47,9 @@ pub use shell::without_effect;
 
 /// bash's library. Empty if there was no compiler for it.
 const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/builtins.so"));
+
+/// How the files beside the libraries are written: another becalm's are in another directory.
+const FORMAT: &[u8] = b"2";
 
 /// What a command is to be started with.
 pub struct Prepared {
@@ -95,12 +102,29 @@ pub enum BuiltinsError {
         #[source]
         source: io::Error,
     },
+    /// The file that counts starts.
+    #[error("starts are not counted: {0}")]
+    NoCount(#[source] io::Error),
+    /// The file that this process's own `BASH_ENV` names is not as becalm has made it.
+    #[error("{0}: is not as becalm has made it")]
+    Damaged(PathBuf),
     /// A directory of that name is not this user's alone.
     #[error("{0}: not a directory of mode 0700 that is this user's own")]
     NotOurs(PathBuf),
 }
 
 impl BuiltinsError {
+    /// Whether it is of this start, its limits and what lies in its directories: the next may have the
+    /// builtins.
+    pub fn is_of_this_start(&self) -> bool {
+        match self {
+            Self::NotBuilt => false,
+            Self::NoBash(why) => why.kind() != io::ErrorKind::NotFound,
+            Self::Refused { .. } => kept::is_limited(),
+            _ => true,
+        }
+    }
+
     fn at(path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_path_buf();
         move |source| Self::Store { path, source }
@@ -110,6 +134,11 @@ impl BuiltinsError {
 /// Whether bash would do a program of this name in its own process, or start it without a fork.
 pub fn knows(name: &str) -> bool {
     programs::names().any(|known| known == name)
+}
+
+/// Whether a shell would do what a program of this name does itself, where it can.
+pub fn is_done_inside(name: &str) -> bool {
+    programs::inside().any(|known| known == name)
 }
 
 /// Stores the library for this node and user, and sees that bash takes it.
@@ -125,8 +154,7 @@ pub fn prepare(users: Option<&OsStr>) -> Result<Prepared, BuiltinsError> {
     let path = SearchPath::here();
     let seen = kept::seen(&path);
     if let Some(bash_env) = users.filter(|value| script::is_ours(value)) {
-        let directory = Path::new(bash_env).parent().map(Path::to_path_buf).unwrap_or_default();
-        let found = kept::read(&directory, &seen).unwrap_or_else(|| look(&path));
+        let (directory, found) = below(Path::new(bash_env), &path, &seen)?;
         return Ok(Prepared { bash_env: bash_env.into(), found, directory });
     }
     let mut found = None;
@@ -144,6 +172,27 @@ pub fn prepare(users: Option<&OsStr>) -> Result<Prepared, BuiltinsError> {
     Err(failed)
 }
 
+/// A command's command: what it was given is used again, and made whole where it is not.
+fn below(
+    bash_env: &Path,
+    path: &SearchPath,
+    seen: &str,
+) -> Result<(PathBuf, FoundPrograms), BuiltinsError> {
+    // What the user's own BASH_ENV was is in it alone.
+    if !script::is_whole(bash_env) {
+        return Err(BuiltinsError::Damaged(bash_env.to_path_buf()));
+    }
+    let directory = bash_env.parent().map(Path::to_path_buf).unwrap_or_default();
+    if let Some(found) = kept::read(&directory, seen) {
+        return Ok((directory, found));
+    }
+    hosts::keep(&directory)?;
+    let mut found = look(path);
+    found.hosts.retain(|(host, file)| hosts::works(*host, file, &directory));
+    directory::keep(&directory.join(hosts::LIST), &hosts::list(&directory, &found))?;
+    Ok((directory, found))
+}
+
 fn look(path: &SearchPath) -> FoundPrograms {
     FoundPrograms { programs: programs::look(path), hosts: hosts::look(path) }
 }
@@ -156,22 +205,25 @@ fn store(
     look: &mut dyn FnMut() -> FoundPrograms,
 ) -> Result<(PathBuf, FoundPrograms), BuiltinsError> {
     let libraries = Host::ALL.map(Host::content);
-    let parts = [seen.as_bytes(), bytes(users)];
+    let parts = [FORMAT, seen.as_bytes(), bytes(users)];
     let directory = directory::of_content(place, &libraries, &parts)?;
     if let Some(found) = kept::read(&directory, seen) {
+        leftover::note_use(&directory);
         return Ok((directory, found));
     }
+    leftover::clear(&directory::own(place)?);
     let mut found = look();
     let library = directory.join(Host::Bash.library());
     hosts::keep(&directory)?;
     directory::keep(&directory.join("bash_env"), &script::text(&library, users))?;
     try_out(&library)?;
     // What a host is tried with knows of no other.
-    let list = directory.join("programs");
-    let programs = programs::list(&found.programs);
-    directory::keep(&list, programs.as_bytes())?;
-    found.hosts.retain(|(host, file)| hosts::works(*host, file, &directory));
-    directory::keep(&list, format!("{programs}{}", hosts::list(&found.hosts)).as_bytes())?;
+    let hosts = std::mem::take(&mut found.hosts);
+    let list = directory.join(hosts::LIST);
+    directory::keep(&list, &hosts::list(&directory, &found))?;
+    let works = |host: &(Host, PathBuf)| hosts::works(host.0, &host.1, &directory);
+    found.hosts = hosts.into_iter().filter(works).collect();
+    directory::keep(&list, &hosts::list(&directory, &found))?;
     kept::keep(&directory, seen, &found)?;
     Ok((directory, found))
 }
@@ -200,7 +252,12 @@ fn try_out(library: &Path) -> Result<(), BuiltinsError> {
     })
 }
 
-/// Whether a file begins as ours do.
+/// Whether a regular file begins as ours do. Of what is none, nothing is taken: a FIFO's content is for
+/// one reader.
 fn begins_with(path: &Path, start: &[u8]) -> bool {
-    fs::read(path).is_ok_and(|content| content.starts_with(start))
+    let mut there = vec![0; start.len()];
+    let is_file = |file: &File| file.metadata().is_ok_and(|about| about.is_file());
+    let opened = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path);
+    let read = opened.ok().filter(is_file).and_then(|mut file| file.read_exact(&mut there).ok());
+    read.is_some() && there == start
 }

@@ -125,8 +125,7 @@ fn known(name: &str, file: Option<PathBuf>, child: std::io::Result<Child>) -> Pr
     }
 }
 
-/// The known files as loadable/known.c reads them: a line each of name, device, inode, size in
-/// bytes, and time of modification in seconds and nanoseconds.
+/// The known files as loadable/known.c reads them: a line each of name and [`identity`].
 pub(super) fn list(programs: &[BuiltinProgram]) -> String {
     let mut list = String::new();
     for program in programs {
@@ -137,9 +136,12 @@ pub(super) fn list(programs: &[BuiltinProgram]) -> String {
     list
 }
 
+/// Device, inode, size in bytes, and times of modification and of change in seconds and nanoseconds.
+/// Nobody can set the last one: it is another after each change of the content or the mode.
 pub(super) fn identity(about: &Metadata) -> String {
     let (device, inode, size) = (about.dev(), about.ino(), about.size());
-    format!("{device} {inode} {size} {} {}", about.mtime(), about.mtime_nsec())
+    let modified = format!("{} {}", about.mtime(), about.mtime_nsec());
+    format!("{device} {inode} {size} {modified} {} {}", about.ctime(), about.ctime_nsec())
 }
 
 #[cfg(test)]

@@ -2,22 +2,39 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use super::directory;
+
 const FIRST_LINE: &[u8] = b"# Made by becalm run --builtins: see its documentation.\n";
+
+/// A line more than a path, quoted.
+const LONGEST: usize = 64 << 10;
 
 /// Whether a value of `BASH_ENV` names a file of ours.
 pub(super) fn is_ours(value: &OsStr) -> bool {
     super::begins_with(Path::new(value), FIRST_LINE)
 }
 
+/// Whether the file is as it was made.
+pub(super) fn is_whole(path: &Path) -> bool {
+    directory::read(path, LONGEST).is_some_and(|content| {
+        directory::unsealed(&content).is_some_and(|text| text.starts_with(FIRST_LINE))
+    })
+}
+
 /// What bash reads before a script.
 ///
 /// A trace (`bash -x`) shows nothing of it, and `$_` is what it was: the last word that bash has
 /// seen. It is no builtin's name, which `enable` minds silently. A bash that does not take the
-/// library goes on without it.
+/// library goes on without it. Of a library that is younger than the list, which is written last,
+/// nobody knows what it is: one that was cut short would end bash (SIGBUS).
 pub(super) fn text(library: &Path, users: Option<&OsStr>) -> Vec<u8> {
     let names: Vec<&str> = super::programs::names().collect();
     let mut text = FIRST_LINE.to_vec();
-    text.extend(b"{ enable -f ");
+    text.extend(b"{ [[ ! ");
+    text.extend(term::quoted(library).bytes());
+    text.extend(b" -nt ");
+    text.extend(term::quoted(library.with_file_name(super::hosts::LIST)).bytes());
+    text.extend(b" ]] && enable -f ");
     text.extend(term::quoted(library).bytes());
     text.extend(format!(" {} \"$_\" || : \"$_\"; }} 2>/dev/null\n", names.join(" ")).bytes());
     if let Some(users) = users.filter(|value| !value.is_empty()) {
@@ -28,7 +45,7 @@ pub(super) fn text(library: &Path, users: Option<&OsStr>) -> Vec<u8> {
         text.extend(&file);
         text.extend(b" || :\n");
     }
-    text
+    directory::sealed(text)
 }
 
 /// bash expands the value of `BASH_ENV` as in double quotes, then a tilde, and does not look for

@@ -13,6 +13,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::advice::{self, Advice};
+use super::path;
 use super::phases::{PhaseMoments, Phases, since};
 use super::shim::{self, Shim};
 
@@ -29,6 +30,10 @@ pub struct ScriptLines {
     /// What they went to, with the phases of those no line is known of.
     #[serde(flatten)]
     pub phases: Phases,
+    /// How much of the command's time its end waited for them: what they are on the critical path. The
+    /// rest is the command's own.
+    #[serde(rename = "critical_ns")]
+    pub critical: Nanos,
     /// The lines, what starting cost them first.
     pub lines: Vec<ScriptLine>,
     /// Programs that started processes and tell no lines, by name, with how many.
@@ -76,6 +81,15 @@ pub struct ScriptLine {
     /// What that went to.
     #[serde(flatten)]
     pub phases: Phases,
+    /// How much of the command's time its end waited for these processes: those that ran beside a
+    /// longer one take no part in it.
+    #[serde(rename = "critical_ns")]
+    pub critical: Nanos,
+    /// By how much the command would end earlier, at least, if the line did the same without a process:
+    /// what it works and waits stays, and what the command itself does to start a process is not counted.
+    /// None where becalm knows no way.
+    #[serde(rename = "saved_if_cured_ns")]
+    pub saved: Option<Nanos>,
     /// The largest resident set of the parent at a fork.
     #[serde(rename = "parent_rss_bytes")]
     pub parent_rss: ByteUnits,
@@ -119,6 +133,7 @@ struct Gathered {
     functions: HashSet<String>,
     repeats: HashMap<LineRun, u64>,
     own: u64,
+    saved: Nanos,
 }
 
 impl ScriptLines {
@@ -130,16 +145,21 @@ impl ScriptLines {
         let mut lines =
             ScriptLines { shims: shim::shims(recording, &moments), ..ScriptLines::default() };
         let waited = waited_for(recording);
+        let critical = path::critical(recording, &moments, &children);
         let mut gathered: HashMap<LineOrigin, Gathered> = HashMap::new();
         let mut silent: BTreeMap<Option<String>, u64> = BTreeMap::new();
         for process in recording.processes.iter().filter(|process| process.parent.is_some()) {
             lines.processes += 1;
             let phases = moments.phases(process, &children[process.id.0 as usize]);
             lines.phases += phases;
+            let critical = critical[process.id.0 as usize];
+            lines.critical += critical;
             match key(recording, process) {
                 Some(key) => {
                     let into = gathered.entry(key).or_default();
                     into.take(recording, process, phases, moments.missing(process));
+                    into.line.critical += critical;
+                    into.saved += path::saved(critical, &phases);
                     if !waited[process.id.0 as usize] {
                         let ended = process.end.map_or(process.started, |end| end.at);
                         into.line.time += since(process.started, ended) + phases.fork;
@@ -212,7 +232,7 @@ impl Gathered {
     }
 
     fn finish(self, texts: &mut ScriptTexts) -> ScriptLine {
-        let Gathered { mut line, programs: by_name, callers, repeats, .. } = self;
+        let Gathered { mut line, programs: by_name, callers, repeats, saved, .. } = self;
         line.programs = programs(by_name);
         let called = callers.into_iter().filter(|(from, _)| !from.is_empty());
         line.callers = called.map(|(from, processes)| LineCaller { from, processes }).collect();
@@ -224,6 +244,11 @@ impl Gathered {
             *times > advice::most_at_once(line.text.as_deref(), program.as_deref())
         });
         line.advice = advice::advice(&line);
+        let is_builtin = |program: &StartedProgram| {
+            program.name.as_deref().is_none_or(crate::builtins::is_done_inside)
+        };
+        let is_curable = !line.advice.is_empty() || line.programs.iter().all(is_builtin);
+        line.saved = is_curable.then_some(saved);
         line
     }
 }

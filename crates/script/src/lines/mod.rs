@@ -9,6 +9,7 @@
 //! | `python` | the hook by which Python tells its line |
 //! | `account` | a recording's processes, line by line |
 //! | `processes` | the same as the tree of processes |
+//! | `path` | the critical path: what the command's end waited for |
 //! | `phases` | what a start's time went to |
 //! | `shim` | programs that only start another |
 //! | `advice` | what to write instead, where only an edit of the script helps |
@@ -18,6 +19,7 @@ pub mod advice;
 mod bash;
 mod look;
 mod make;
+mod path;
 mod phases;
 mod processes;
 mod python;

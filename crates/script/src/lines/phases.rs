@@ -156,7 +156,7 @@ impl PhaseMoments {
     }
 
     /// When the call began that made this process.
-    fn fork(&self, process: &Process) -> Option<Nanos> {
+    pub fn fork(&self, process: &Process) -> Option<Nanos> {
         let calls = self.forks.get(&(process.parent?, process.pid))?;
         calls.iter().copied().filter(|began| *began <= process.started).max()
     }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use recording::shown_name;
 use schemars::JsonSchema;
-use script::builtins::{self, CountFile, CountedStarts, Prepared, ProgramMatch};
+use script::builtins::{self, BuiltinsError, CountFile, CountedStarts, Prepared, ProgramMatch};
 use serde::Serialize;
 
 use crate::counted_starts;
@@ -80,7 +80,18 @@ pub fn prepare(
         return Ok(None);
     }
     let users = std::env::var_os("BASH_ENV");
-    let prepared = builtins::prepare(users.as_deref()).map_err(Failure::of_command)?;
+    let prepared = match builtins::prepare(users.as_deref()) {
+        Ok(prepared) => prepared,
+        // Nobody's script waits for a limit or a directory to be another.
+        Err(why) if why.is_of_this_start() => {
+            if let BuiltinsError::Damaged(_) = &why {
+                variables.push(("BASH_ENV".into(), OsString::new()));
+            }
+            term::warn(&format!("--builtins is not done: {why}; the command runs without"));
+            return Ok(None);
+        }
+        Err(why) => return Err(Failure::of_command(why)),
+    };
     let without = builtins::without_effect(command, &prepared);
     if let Some(why) = without.as_deref().filter(|_| super::aslr::is_first()) {
         term::warn(&format!(
@@ -89,8 +100,7 @@ pub fn prepare(
         ));
     }
     let about = about(&prepared, without);
-    let count =
-        if args.count { Some(CountFile::new().map_err(Failure::of_command)?) } else { None };
+    let count = if args.count { counting() } else { None };
     if let Some(count) = &count {
         variables.push((builtins::COUNT_VARIABLE.into(), count.file().into()));
     }
@@ -99,6 +109,12 @@ pub fn prepare(
     }
     variables.push(("BASH_ENV".into(), prepared.bash_env));
     Ok(Some(PreparedBuiltins { about, count }))
+}
+
+/// A command that is not counted runs all the same.
+fn counting() -> Option<CountFile> {
+    let made = CountFile::new();
+    made.inspect_err(|why| term::warn(&format!("--count is not done: {why}"))).ok()
 }
 
 /// Which programs are done inside is decided by each shell at each command: here is which could be.
@@ -123,15 +139,17 @@ fn about(prepared: &Prepared, without_effect: Option<String>) -> GivenBuiltins {
 
 impl PreparedBuiltins {
     /// Says what was counted: in words, or as a field of the object.
-    pub fn say_counted(&mut self, json: bool) -> Result<(), Failure> {
-        let Some(count) = &self.count else { return Ok(()) };
-        let counted = count.read().map_err(Failure::of_command)?;
+    pub fn say_counted(&mut self, json: bool) {
+        let counted = match self.count.as_ref().map(CountFile::read) {
+            Some(Ok(counted)) => counted,
+            Some(Err(why)) => return term::warn(&why.to_string()),
+            None => return,
+        };
         if json {
             self.about.counted = Some(counted);
         } else {
             term::warn(&counted_starts::words(&counted));
             term::print_beside(&counted_starts::table(&counted, term::width::terminal()));
         }
-        Ok(())
     }
 }

@@ -11,6 +11,7 @@ mod image_conflicts;
 mod image_freshness;
 mod pack;
 mod read_ahead;
+mod scarce;
 mod stage;
 
 use std::ffi::OsString;
@@ -22,6 +23,7 @@ use serde::Serialize;
 use crate::exit::Failure;
 
 pub use container::is_container;
+pub use scarce::in_scarce_memory;
 
 /// Run a command calmed: as a calm file says, or in an image over the directory that it was made of,
 /// with builtins, in a chosen layout, from a pack, or with what it reads read ahead; or run a container
@@ -159,12 +161,21 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
         |why: launch::CannotStart| Failure { status: why.exit_status(), error: why.into() };
     if let Some(given) = builtins.as_mut().filter(|given| given.count.is_some()) {
         launch::set_variables(&variables);
-        let ended = launch::attended(&command).map_err(cannot_start)?.ended;
-        given.say_counted(args.json)?;
-        if args.json {
-            tell(Some(given))?;
+        match launch::attended(&command) {
+            Ok(timed) => {
+                given.say_counted(args.json);
+                if args.json {
+                    tell(Some(given))?;
+                }
+                return Ok(timed.ended.pass_on());
+            }
+            // Too few open files or processes are allowed for becalm to stay beside it.
+            Err(why @ launch::CannotStart::Beside(_)) => {
+                term::warn(&format!("--count is not done: {why}"));
+                given.count = None;
+            }
+            Err(why) => return Err(cannot_start(why)),
         }
-        return Ok(ended.pass_on());
     }
     if args.json {
         tell(builtins.as_ref())?;

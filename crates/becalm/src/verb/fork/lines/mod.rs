@@ -1,5 +1,6 @@
 //! `becalm fork lines`.
 
+mod critical;
 mod tree;
 pub mod view;
 

@@ -12,13 +12,13 @@ use serde::Serialize;
 use term::number::{bytes, count, counted, percent, time};
 use term::{Column, Table, plain, style, width};
 
-use super::tree;
+use super::{critical, tree};
 
 /// Rows of the table, if not all are asked for.
 const SCREEN: usize = 10;
 
 /// Where the table's column of locales is: after the loader's.
-const LOCALE: usize = 11;
+const LOCALE: usize = 12;
 
 /// Lines of a script that are shown around one that started something.
 const AROUND: u32 = 1;
@@ -112,12 +112,13 @@ impl ForkLines {
         let parts: Vec<_> = parts.map(|(name, took)| format!("{name} {}", time(*took))).collect();
         format!(
             "The command took {}. Starting processes took {}{}; their own work then took {}, and they \
-             waited {} (asleep, or for input). The recorder's stops are in these times.",
+             waited {} (asleep, or for input). {}The recorder's stops are in these times.",
             time(self.wall),
             time(phases.start()),
             if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) },
             time(phases.own_work()),
             time(phases.waiting),
+            critical::path(self.wall, &self.lines),
         )
     }
 
@@ -129,6 +130,7 @@ impl ForkLines {
             Column::path("programs"),
             Column::number("time"),
             Column::number("starting"),
+            Column::number("if cured"),
             Column::number("waiting").spare(),
             Column::number("cpu").spare(),
             Column::number("fork").spare(),
@@ -154,6 +156,7 @@ impl ForkLines {
                 programs(&line.programs),
                 time(line.time),
                 time(line.phases.start()),
+                critical::cured(self.wall, &self.lines, line),
                 time(line.phases.waiting),
                 time(Micros(line.user.0.saturating_add(line.system.0))),
                 time(line.phases.fork),
@@ -216,6 +219,7 @@ impl ForkLines {
                 if self.recording.is_some() { " under becalm fork lines" } else { "" },
             ));
         }
+        notes.extend(critical::large_parent(lines));
         for shim in lines.shims.iter().take(3) {
             let mut through = shim.through.clone();
             through.insert(0, shim.path.clone());
@@ -283,7 +287,7 @@ fn headline(lines: &ScriptLines) -> String {
 }
 
 /// `unpack.sh:4`, with the function where it is in one.
-fn place(line: &ScriptLine) -> String {
+pub(super) fn place(line: &ScriptLine) -> String {
     let file = match line.file.as_deref() {
         Some(file) => format!("{}:{}", file.rsplit('/').next().unwrap_or(file), line.line),
         None => format!("{} -c, line {}", line.runs, line.line),

@@ -1,0 +1,41 @@
+//! Where a limit leaves becalm itself too little memory, a command that would only be faster with it runs
+//! without.
+
+use std::ffi::OsString;
+
+use rustix::process::{Resource, getrlimit};
+
+use crate::exit::Failure;
+
+/// What becalm needs at most, besides what it was started with.
+const NEEDED: usize = 8 << 20;
+
+/// Options without which a command does the same.
+const FOR_SPEED: [&str; 3] = ["--builtins", "--count", "--hugepages"];
+
+/// Becomes the command of `run --builtins`, if there is too little memory for more.
+pub fn in_scarce_memory(words: &[OsString]) -> Option<Result<u8, Failure>> {
+    let end = words.iter().position(|word| word == "--").filter(|_| is_scarce())?;
+    let (verb, options) = words.get(1..end)?.split_first()?;
+    let is_for_speed = |word: &OsString| FOR_SPEED.iter().any(|option| word == option);
+    let asked = options.iter().any(|word| word == "--builtins");
+    if verb != "run" || !asked || !options.iter().all(is_for_speed) {
+        return None;
+    }
+    let argv = words[end + 1..].to_vec();
+    if argv.is_empty() {
+        return None;
+    }
+    term::warn(
+        "--builtins is not done: becalm has too little memory (ulimit -v, ulimit -d); the command runs \
+         without",
+    );
+    let why = launch::replace(&launch::Command { argv }, &[]);
+    Some(Err(Failure { status: why.exit_status(), error: why.into() }))
+}
+
+fn is_scarce() -> bool {
+    let is_limited = |limit: Resource| getrlimit(limit).current.is_some();
+    let any = [Resource::As, Resource::Data].into_iter().any(is_limited);
+    any && Vec::<u8>::new().try_reserve_exact(NEEDED).is_err()
+}
