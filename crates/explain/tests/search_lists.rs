@@ -85,3 +85,20 @@ fn unrelated_lookups_that_fail_are_no_list() {
     let findings = tale.explained();
     assert!(findings.storms.iter().all(|storm| storm.storm != Storm::SearchList), "{findings:#?}");
 }
+
+/// As node does in each of its packages, whose `lib/package.json` may be there.
+#[test]
+fn what_is_looked_for_in_each_directory_that_is_read_anyway_is_no_list() {
+    let mut tale = Tale::of_app();
+    for package in numbered("/opt/app/node_modules/m", 80) {
+        tale.call("openat", &format!("{package}/package.json"), YES);
+        tale.call("stat", &format!("{package}/lib/x"), NO);
+        tale.call("stat", &format!("{package}/lib/x.js"), YES);
+        tale.call("openat", &format!("{package}/lib/package.json"), NO);
+        tale.call("openat", &format!("{package}/lib/x.js"), YES);
+        tale.call("stat", &format!("{package}/lib/node_modules"), NO);
+        tale.call("stat", &format!("{package}/node_modules"), NO);
+    }
+    let findings = tale.explained();
+    assert!(findings.storms.iter().all(|storm| storm.storm != Storm::SearchList), "{findings:#?}");
+}

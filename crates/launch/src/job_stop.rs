@@ -17,7 +17,14 @@ const STOPS: [i32; 3] = [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
 pub(crate) fn stop_as_a_job(is_wanted: impl Fn() -> bool) {
     let is_wanted_still = stop_by(libc::SIGTSTP, &is_wanted);
     // In an orphaned group, which no shell watches, only SIGSTOP stops (setpgid(2)).
-    if is_wanted_still && !signals::is_pending([libc::SIGCONT]) && is_wanted() {
+    if is_wanted_still {
+        stop_at_once(is_wanted);
+    }
+}
+
+/// The same by SIGSTOP, which cannot be held back.
+pub(crate) fn stop_at_once(is_wanted: impl FnOnce() -> bool) {
+    if !signals::is_pending([libc::SIGCONT]) && is_wanted() {
         signals::raise(libc::SIGSTOP);
     }
 }

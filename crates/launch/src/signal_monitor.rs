@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::child::{die_with, fork_with, wait_for};
 use crate::descriptors::keep_only;
-use crate::job_stop::{is_terminal_stop, stop_as_a_job, stop_by};
+use crate::job_stop::{is_terminal_stop, stop_at_once, stop_by};
 use crate::signals::{self, SignalQueue};
 use crate::terminal_groups::is_in_own_group;
 
@@ -82,13 +82,14 @@ impl SignalMonitor {
     /// if it has gone on already.
     ///
     /// A shell tells by which signal its job was stopped. But where the command is of another group,
-    /// this process's may be orphaned, and only SIGSTOP stops it (setpgid(2)).
+    /// this process's may be orphaned, and only SIGSTOP stops it (setpgid(2)). That one cannot be held
+    /// back: where the command went on meanwhile, the monitor has this process go on.
     pub fn stop_with(&mut self, command: i32, signal: i32) {
         self.wake_me_when_it_goes_on(command);
         if is_terminal_stop(signal) && is_in_own_group(command) {
             stop_by(signal, || is_stopped(command));
         } else {
-            stop_as_a_job(|| is_stopped(command));
+            stop_at_once(|| is_stopped(command));
         }
         self.i_am_awake();
     }

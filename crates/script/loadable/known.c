@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -41,6 +42,20 @@ static struct {
     char path[4096];
 } libraries[HOSTS];
 
+/* Whether a file may be executed here, by its mode and its mount, which is asked once a process: who
+ * it is of stays, and with its mode the file's time of change is another. */
+static bool may_execute(enum tool tool, const char *path)
+{
+    static char *asked[TOOLS_KNOWN];
+    if (asked[tool] && strcmp(asked[tool], path) == 0)
+        return true;
+    if (faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) != 0)
+        return false;
+    free(asked[tool]);
+    asked[tool] = strdup(path);
+    return true;
+}
+
 enum tool tool_named(const char *name)
 {
     int tool = 0;
@@ -55,7 +70,7 @@ enum tool tool_by_path(const char *path)
     const char *slash = strrchr(path, '/');
     enum tool tool = tool_named(slash ? slash + 1 : path);
     bool is_one = tool < TOOLS_KNOWN && stat(path, &file) == 0 && S_ISREG(file.st_mode) &&
-                  faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) == 0;
+                  may_execute(tool, path);
     return is_one ? tool : TOOLS_KNOWN;
 }
 
@@ -158,12 +173,11 @@ void read_known(void *of_library)
         read_lines(text);
 }
 
-/* What may not be executed, by its mode or its mount, the shell has to say so of. */
+/* What may not be executed, the shell has to say so of. */
 static bool is_proven(enum tool tool, const char *path)
 {
     struct stat file;
-    return stat(path, &file) == 0 && is_it(&proven[tool], &file) &&
-           faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) == 0;
+    return stat(path, &file) == 0 && is_it(&proven[tool], &file) && may_execute(tool, path);
 }
 
 static enum counted outcome(enum tool tool, const char *path, struct request *request,

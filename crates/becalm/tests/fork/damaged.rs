@@ -78,7 +78,7 @@ fn a_program_on_a_mount_that_forbids_execution_is_refused_as_without() {
     if !testkit::user::is_root() {
         return;
     }
-    let text = "dirname a/b; mount -o remount,noexec $PWD/bin\n\
+    let text = "basename a/b; mount -o remount,noexec $PWD/bin\n\
         PATH=$PWD/bin:/usr/bin:/bin; bin/dirname a/b; echo $?; umount $PWD/bin\n";
     let mounted =
         "mkdir -p bin; mount -t tmpfs none bin && cp -p /usr/bin/dirname bin && exec \"$@\"";

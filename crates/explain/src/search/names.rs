@@ -47,6 +47,9 @@ pub(super) fn searches<'a>(
     let mut all: Vec<FoundSearch> = Vec::new();
     let mut open: HashMap<(ProcessId, &[u8]), usize> = HashMap::new();
     let mut done: HashMap<ProcessId, u64> = HashMap::new();
+    // When a file was last opened in a directory. Who reads in one what he looks for in the next is at
+    // home in each of them: so node looks for `lib/package.json` in each of its packages.
+    let mut opened: HashMap<(ProcessId, &[u8]), u64> = HashMap::new();
     for (id, op) in survey.free().filter(|(_, op)| can_search(op)) {
         let now = done.entry(op.process()).or_default();
         *now += 1;
@@ -54,7 +57,16 @@ pub(super) fn searches<'a>(
             let Some((root, name)) = roots.split(op.path) else { continue };
             let name = stem(name);
             let known = open.get(&(op.process(), name)).copied();
-            let at = known.filter(|at| all[*at].goes_on_in(root)).unwrap_or_else(|| {
+            let is_read_since = |root: &[u8], since| {
+                opened.get(&(op.process(), root)).is_some_and(|opened| *opened > since)
+            };
+            let goes_on = |at: &usize| {
+                let search = &all[*at];
+                let before = search.probes.last().map(|(root, _)| *root);
+                let mut both = before.into_iter().chain([root]);
+                search.goes_on_in(root) && !both.any(|root| is_read_since(root, search.last))
+            };
+            let at = known.filter(goes_on).unwrap_or_else(|| {
                 all.push(FoundSearch {
                     program: op.program,
                     process: op.process(),
@@ -69,6 +81,10 @@ pub(super) fn searches<'a>(
             all[at].probes.push((root, id));
             all[at].last = *now;
         } else if op.succeeded() {
+            if op.kind == Kind::Open && !op.event.is_listing() {
+                let known = splits(op.path).filter(|(root, _)| roots.has(root));
+                opened.extend(known.map(|(root, _)| ((op.process(), root), *now)));
+            }
             let hit = splits(op.path).find_map(|(root, name)| {
                 let at = *open.get(&(op.process(), stem(name)))?;
                 let search = &all[at];

@@ -48,12 +48,15 @@ impl<'a> ExtractWriter<'a> {
     ) -> Result<ExtractWriter<'a>, ExtractError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let root = rustix::fs::open(place, flags, Mode::empty());
+        let root = root.map_err(ExtractError::at("open", place))?;
+        inherits_nothing(&root)
+            .map_err(ExtractError::at("take away what it inherits by a default ACL", place))?;
         let is_root = rustix::process::geteuid().is_root();
         Ok(ExtractWriter {
             image,
             list,
             how,
-            root: root.map_err(ExtractError::at("open", place))?,
+            root,
             place: place.to_owned(),
             is_root,
             kept_owners: AtomicBool::new(is_root),
@@ -291,6 +294,18 @@ impl<'a> ExtractWriter<'a> {
         self.settle_by_path(path, node)?;
         Ok(true)
     }
+}
+
+/// What is made in a directory gets the lists that it gives by default (acl(5)): nobody may do more
+/// with what is extracted for where it lies.
+fn inherits_nothing(directory: &OwnedFd) -> Result<(), Errno> {
+    for list in ["system.posix_acl_default", "system.posix_acl_access"] {
+        match rustix::fs::fremovexattr(directory, list) {
+            Err(Errno::NODATA | Errno::NOTSUP) => {}
+            removed => removed?,
+        }
+    }
+    Ok(())
 }
 
 fn gid(about: &SquashAttributes) -> Option<Gid> {

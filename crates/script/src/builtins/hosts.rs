@@ -146,16 +146,22 @@ fn loader(file: &Path) -> Option<Vec<u8>> {
     named.map(<[u8]>::to_vec)
 }
 
-/// The content of [`LIST`], as loadable/known.c reads it.
-pub(super) fn list(directory: &Path, found: &super::FoundPrograms) -> Vec<u8> {
-    let line = |mark: char, host: Host, file: &Path| {
-        Some(format!("{mark}{} {}\n", host.name(), programs::identity(&file.metadata().ok()?)))
-    };
-    let libraries = Host::ALL.map(|host| line('+', host, &directory.join(host.library())));
-    let hosts = found.hosts.iter().map(|(host, file)| line('@', *host, file));
-    let mut text = programs::list(&found.programs);
-    text.extend(libraries.into_iter().chain(hosts).flatten());
-    super::directory::sealed(text.into_bytes())
+/// A line of loadable/known.c's.
+fn line(mark: char, host: Host, file: &Path) -> Option<String> {
+    Some(format!("{mark}{} {}\n", host.name(), programs::identity(&file.metadata().ok()?)))
+}
+
+/// What [`LIST`] says of the programs and hosts that were found.
+pub(super) fn known(found: &super::FoundPrograms) -> String {
+    let hosts = found.hosts.iter().filter_map(|(host, file)| line('@', *host, file));
+    programs::list(&found.programs) + &hosts.collect::<String>()
+}
+
+/// The content of [`LIST`], as loadable/known.c reads it: what is known, and the libraries.
+pub(super) fn list(directory: &Path, known: &str) -> Vec<u8> {
+    let library = |host: Host| line('+', host, &directory.join(host.library()));
+    let libraries = Host::ALL.into_iter().filter_map(library);
+    super::directory::sealed((known.to_owned() + &libraries.collect::<String>()).into_bytes())
 }
 
 /// Whether a host does, with its library, what it does without; a shell also that it takes it.

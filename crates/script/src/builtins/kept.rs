@@ -29,6 +29,8 @@ struct KeptFindings {
     seen: String,
     programs: Vec<ProgramMatch>,
     hosts: Vec<(Host, PathBuf)>,
+    /// What the libraries are told of them: of files that are the same it need not be asked again.
+    known: String,
 }
 
 /// Which files the names that are looked for lead to: a line each.
@@ -47,14 +49,20 @@ pub(super) fn seen(path: &SearchPath) -> String {
 pub(super) fn read(directory: &Path, seen: &str) -> Option<FoundPrograms> {
     let content = directory::read(&directory.join(FILE), LONGEST)?;
     let kept: KeptFindings = serde_json::from_slice(directory::unsealed(&content)?).ok()?;
-    let found = FoundPrograms { programs: programs::named(kept.programs)?, hosts: kept.hosts };
+    if kept.seen != seen {
+        return None;
+    }
     let may_execute = rustix::fs::statvfs(directory)
         .is_ok_and(|mount| !mount.f_flag.contains(StatVfsMountFlags::NOEXEC));
     // Whoever tidies /tmp takes files, not directories, away.
     let is_whole = script::is_whole(&directory.join("bash_env"))
         && hosts::are_whole(directory)
-        && directory::is_content(&directory.join(hosts::LIST), &hosts::list(directory, &found));
-    (kept.seen == seen && may_execute && is_whole).then_some(found)
+        && directory::is_content(
+            &directory.join(hosts::LIST),
+            &hosts::list(directory, &kept.known),
+        );
+    let found = FoundPrograms { programs: programs::named(kept.programs)?, hosts: kept.hosts };
+    (may_execute && is_whole).then_some(found)
 }
 
 /// Whether a limit may have had a program fail when it was tried.
@@ -76,7 +84,8 @@ pub(super) fn keep(
         return Ok(());
     }
     let programs = found.programs.iter().map(|program| program.known.clone()).collect();
-    let kept = KeptFindings { seen: seen.to_owned(), programs, hosts: found.hosts.clone() };
+    let known = hosts::known(found);
+    let kept = KeptFindings { seen: seen.to_owned(), programs, hosts: found.hosts.clone(), known };
     match serde_json::to_vec(&kept) {
         Ok(text) => directory::keep(&directory.join(FILE), &directory::sealed(text)),
         Err(_) => Ok(()),

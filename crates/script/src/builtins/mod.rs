@@ -189,7 +189,7 @@ fn below(
     hosts::keep(&directory)?;
     let mut found = look(path);
     found.hosts.retain(|(host, file)| hosts::works(*host, file, &directory));
-    directory::keep(&directory.join(hosts::LIST), &hosts::list(&directory, &found))?;
+    directory::keep(&directory.join(hosts::LIST), &hosts::list(&directory, &hosts::known(&found)))?;
     Ok((directory, found))
 }
 
@@ -220,10 +220,10 @@ fn store(
     // What a host is tried with knows of no other.
     let hosts = std::mem::take(&mut found.hosts);
     let list = directory.join(hosts::LIST);
-    directory::keep(&list, &hosts::list(&directory, &found))?;
+    directory::keep(&list, &hosts::list(&directory, &hosts::known(&found)))?;
     let works = |host: &(Host, PathBuf)| hosts::works(host.0, &host.1, &directory);
     found.hosts = hosts.into_iter().filter(works).collect();
-    directory::keep(&list, &hosts::list(&directory, &found))?;
+    directory::keep(&list, &hosts::list(&directory, &hosts::known(&found)))?;
     kept::keep(&directory, seen, &found)?;
     Ok((directory, found))
 }

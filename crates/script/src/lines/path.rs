@@ -1,9 +1,10 @@
 //! The critical path of a command: at each moment, the one process that its end waited for.
 //!
 //! It is followed from the command's end backwards. A process is on it by itself until the end of the
-//! last of its children before; then that child is, until it was born, or until another child ended: what
-//! ran beside another for so long was not waited for. So the parts of all processes add up to the time of
-//! the command, and a process that had not been there would have saved its part.
+//! last of its children before; then that child is, until it was born: what ran beside it was not waited
+//! for. So the parts of all processes add up to the time of the command, and a process that had not been
+//! there would have saved its part. Of a child in the background that nobody waits for this says too much,
+//! and too little of those beside it: what is promised of a cure is kept.
 
 use recording::{Nanos, Process, Recording};
 
@@ -30,15 +31,16 @@ pub(super) fn critical(
         let mut at = to;
         let mut ended = ended(&children[process], from, to);
         while let Some((end, child)) = ended.pop() {
-            let other = ended.last().map_or(from, |(end, _)| (*end).max(from));
-            critical[process] += since(end, at);
-            at = child.started.max(other);
-            parts.push((child.id.0 as usize, at, end));
-            if at == child.started {
-                let called = moments.fork(child).unwrap_or(at).max(other);
-                critical[child.id.0 as usize] += since(called, at);
-                at = at.min(called);
+            if end > at {
+                continue;
             }
+            critical[process] += since(end, at);
+            at = child.started.max(from);
+            parts.push((child.id.0 as usize, at, end));
+            let before = ended.iter().rev().map(|(end, _)| *end).find(|end| *end <= at);
+            let called = moments.fork(child).unwrap_or(at).max(before.unwrap_or(from));
+            critical[child.id.0 as usize] += since(called, at);
+            at = at.min(called);
         }
         critical[process] += since(from, at);
     }
