@@ -218,7 +218,7 @@ pub fn say_what_is_missing(finished: &Finished) {
 pub fn say_what_is_missing_of(rank: &Rank, finished: &Finished) {
     if finished.still_running > 0 {
         term::warn(&format!(
-            "rank {}: the command has ended, {} of its processes still {}: what they do \
+            "rank {}: the command has ended, {} of its processes still {}: what is done there \
              from now on is not recorded",
             rank.rank,
             finished.still_running,

@@ -85,7 +85,7 @@ pub(crate) fn of_run(recording: &Recording, wait: &RunWait, still_running: u64) 
     if still_running > 0 {
         warnings.retain(|warning| warning.kind != WarningKind::Cut);
         let text = format!(
-            "the command has ended, {} of its processes still {}: what they do from now on is \
+            "the command has ended, {} of its processes still {}: what is done there from now on is \
              not counted",
             count(still_running),
             if still_running == 1 { "runs" } else { "run" }

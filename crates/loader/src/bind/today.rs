@@ -76,7 +76,8 @@ fn why_fixed(file: &ElfFileNames) -> Option<String> {
     (file.links > here).then(|| {
         let elsewhere = file.links - here;
         format!(
-            "{elsewhere} more of its names (hard links) are not in the given paths: name them, too"
+            "{elsewhere} more of its names (hard links) lie elsewhere: `becalm elf bind` changes it \
+             where it is given all of them"
         )
     })
 }
