@@ -86,8 +86,10 @@ fn when_the_recorder_alone_is_killed_becalm_says_so_and_the_recording_stays() {
         Recording::open(rec.as_ref()).is_ok_and(|recording| marks(&recording, "early-") == 500)
     });
     let children = format!("/proc/{0}/task/{0}/children", live.pid());
-    let recorder = fs::read_to_string(children).unwrap();
-    send(recorder.trim().parse().unwrap(), libc::SIGKILL);
+    // The first of them; the other notes signals.
+    let children = fs::read_to_string(children).unwrap();
+    let recorder = children.split_whitespace().next().unwrap();
+    send(recorder.parse().unwrap(), libc::SIGKILL);
     let ran = live.end();
     assert_eq!(ran.code(), 125);
     assert!(ran.err().contains("killed by signal 9"), "{}", ran.err());
