@@ -50,7 +50,8 @@ pub fn is_terminal_stop(signal: i32) -> bool {
 }
 
 /// Lets the stops that wait do what they do, and no others: within one call, the kernel exchanges
-/// the mask and puts it back.
+/// the mask and puts it back. One that comes before this process has woken from the first is taken, too,
+/// whatever the command does: some 50 us after a `fg`, or as long as a busy machine lets it wait.
 fn take_stops() {
     let mask = signals::blocked_without(&STOPS);
     let now = libc::timespec { tv_sec: 0, tv_nsec: 0 };

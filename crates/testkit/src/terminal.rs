@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
@@ -73,6 +73,9 @@ impl Terminal {
             self.expect("status 148");
             self.expect("ready: ");
             self.send("fg\n");
+            // As a person would: a stop that comes before becalm has woken from the one before (50 us)
+            // stops it at once, and the command only then (launch's job_stop takes both).
+            std::thread::sleep(Duration::from_millis(200));
         }
     }
 
