@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use crate::BECALM;
-use testkit::live::Live;
+use testkit::live::{Live, wait_until};
 use testkit::ranked::{KILL_RECORDER, assert_nothing_left, files, hello, numbers, ranks, report};
 use testkit::{Ran, Scene, run};
 
@@ -14,15 +14,17 @@ use testkit::{Ran, Scene, run};
 /// panic, and removes its directory.
 pub fn cluster() -> &'static str {
     static CONFIGURATION: OnceLock<String> = OnceLock::new();
-    CONFIGURATION.get_or_init(|| {
-        let until = std::process::id().to_string();
-        let directory = std::env::temp_dir().join(format!("becalm-slurm-{until}"));
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../setup/slurm-cluster");
-        let mut start = Command::new(script);
-        let started = run(start.args(["start", "--until", &until]).arg(&directory));
-        assert_eq!(started.code(), 0, "{}", started.err());
-        directory.join("slurm.conf").to_str().unwrap().to_owned()
-    })
+    CONFIGURATION.get_or_init(|| start_cluster("becalm-slurm"))
+}
+
+fn start_cluster(name: &str) -> String {
+    let until = std::process::id().to_string();
+    let directory = std::env::temp_dir().join(format!("{name}-{until}"));
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../setup/slurm-cluster");
+    let mut start = Command::new(script);
+    let started = run(start.args(["start", "--until", &until]).arg(&directory));
+    assert_eq!(started.code(), 0, "{}", started.err());
+    directory.join("slurm.conf").to_str().unwrap().to_owned()
 }
 
 fn slurm(program: &str, scene: &Scene) -> Command {
@@ -65,6 +67,86 @@ fn every_node_leaves_one_file_and_together_they_have_every_rank() {
     // All did the same, so that any difference would be a mix-up.
     let metadata = &report["figures"]["metadata_ops"];
     assert!(metadata["minimum"] == metadata["maximum"] && metadata["minimum"] != 0, "{metadata}");
+}
+
+#[test]
+fn of_256_ranks_of_true_none_is_lost_and_none_is_counted_twice() {
+    let scene = Scene::new();
+    let ran = srun(&scene, &["-N4", "-n256", "--overcommit"], "exec $RECORD true");
+    assert_eq!(ran.code(), 0, "{}", ran.err());
+    let nodes = files(&scene, ".becalm");
+    let mut merge = Command::new(BECALM);
+    let merged =
+        run(merge.current_dir(scene.directory()).args(["merge", "-o", "all"]).args(&nodes));
+    assert_eq!((merged.code(), merged.err().as_str()), (0, ""));
+    let report = report(&scene.at("all"));
+    assert_eq!(ranks(&report), (0..256).collect::<Vec<_>>());
+    let metadata = &report["figures"]["metadata_ops"];
+    assert_eq!(metadata["minimum"], metadata["maximum"]);
+    assert_eq!(metadata["total"].as_u64(), metadata["minimum"].as_u64().map(|one| 256 * one));
+    assert_nothing_left(&scene.at("node"));
+}
+
+#[test]
+fn when_a_node_dies_in_the_middle_the_recordings_of_the_others_are_whole_and_its_ranks_are_named() {
+    let scene = Scene::new();
+    let cluster = start_cluster("becalm-slurm-dying");
+    let script = "exec $RECORD sh -c 'echo up; until [ -e over ]; do sleep 0.1; done'";
+    let mut command = Command::new("srun");
+    command.env("SLURM_CONF", &cluster).current_dir(scene.directory());
+    command.args(["-N4", "-n16", "sh", "-c", script]);
+    let mut job = Live::start(with_words(&scene, &mut command));
+    (0..16).for_each(|_| job.wait_for("up"));
+    kill_node("n3", &cluster);
+    fs::write(scene.at("over"), "").unwrap();
+    let whole = ["n1", "n2", "n4"].map(|node| format!("start.{node}.becalm"));
+    wait_until("the others' recordings are there", || files(&scene, ".becalm").len() == 3);
+    assert_eq!(files(&scene, ".becalm"), whole);
+
+    let mut merge = Command::new(BECALM);
+    let merged =
+        run(merge.current_dir(scene.directory()).args(["merge", "-o", "all"]).args(&whole));
+    assert_eq!(merged.code(), 0, "{}", merged.err());
+    assert_eq!(merged.err(), "becalm: no recording of ranks 8, 9, 10, 11\n");
+    let report = report(&scene.at("all"));
+    let (of_others, of_node): (Vec<_>, Vec<_>) = (0..16).partition(|rank| rank / 4 != 2);
+    assert_eq!((ranks(&report), numbers(&report["absent"])), (of_others, of_node));
+    let rows = report["ranks"].as_array().unwrap();
+    assert!(rows.iter().all(|row| row["ended"] == true), "{rows:#?}");
+}
+
+/// Kills all of a node at once: its daemon, the daemons of its steps, and what runs in these.
+fn kill_node(node: &str, cluster: &str) {
+    let of_node = [format!("SLURMD_NODENAME={node}"), format!("SLURM_CONF={cluster}")];
+    let is_of_node = |pid: &i32| {
+        let variables = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        let has = |wanted: &String| {
+            variables.split(|byte| *byte == 0).any(|one| one == wanted.as_bytes())
+        };
+        of_node.iter().all(has)
+    };
+    let parent = |pid: &i32| -> Option<i32> {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
+    };
+    let all = fs::read_dir("/proc").unwrap().flatten();
+    let all = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let mut dying: Vec<i32> = all.filter(is_of_node).collect();
+    let steps: Vec<_> = dying
+        .iter()
+        .filter_map(parent)
+        .filter(|pid| {
+            fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == "slurmstepd\n")
+        })
+        .collect();
+    assert!(!steps.is_empty(), "{dying:?}");
+    dying.extend(steps);
+    let daemon = cluster.replace("slurm.conf", &format!("slurmd.{node}.pid"));
+    dying.push(fs::read_to_string(daemon).unwrap().trim().parse().unwrap());
+    // None of them sees another's end.
+    for signal in ["-STOP", "-KILL"] {
+        run(Command::new("kill").arg(signal).args(dying.iter().map(i32::to_string)));
+    }
 }
 
 #[test]
