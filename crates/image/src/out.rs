@@ -154,7 +154,7 @@ fn take_access(new: &File, old: &Path, is_private: bool) -> io::Result<bool> {
     let there = metadata(old).ok().filter(|there| there.is_file());
     let is_shared = there.as_ref().is_some_and(|there| there.mode() & OTHERS_READ == 0);
     if !is_private || is_shared {
-        return recording::keep_access(new, old).map(|()| false);
+        return access::keep_access(new, old).map(|()| false);
     }
     if let Some(there) = there {
         let _ = fchown(new, Some(there.uid()), Some(there.gid()));

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use access::{everyone_may, list_lets_everyone, mode_lets_everyone};
 use image_format::tree::{FileNode, FileNodeKind, FileTree};
-use recording::{everyone_may, list_lets_everyone, mode_lets_everyone};
 use rustix::fs::{Access, access};
 
 use crate::squash::ImageOptions;

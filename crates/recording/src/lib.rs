@@ -22,7 +22,7 @@
 //! | `budget` | how much memory a recording may take |
 //! | `rank_start` | the starts of a run's ranks beside each other: who waited for whom |
 //! | `rank`, `ranks` | which rank of a job it is of; the recordings of several in one file |
-//! | `access`, `save` | files written anew: who may read them; whole or not at all |
+//! | `save` | files written anew: whole or not at all |
 //! | `sealed` | a checksum around what becalm keeps for itself and reads back |
 //! | `totals` | the sums over one recording, streamed |
 //! | `name` | names as text that reads back |
@@ -32,7 +32,6 @@
 //! | `diff` | what changed between two runs |
 //! | `export` | JSON lines, strace's text, traces of Chrome and Perfetto, stacks, CSV, Parquet |
 
-mod access;
 mod attributor;
 mod budget;
 mod call;
@@ -64,10 +63,6 @@ mod units;
 mod wire;
 mod writer;
 
-pub use access::{
-    AclEntry, everyone_may, has_list, keep_access, keep_directory_access, list_lets_everyone,
-    mode_lets_everyone, posix_acl,
-};
 pub use attributor::Attributor;
 pub use call::{Abi, Call, Class, Kind};
 pub use cause::{Attribution, Cause, Role};

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
-use crate::keep_access;
+use access::keep_access;
 
 /// Why a file was not written. The old one is as it was.
 #[derive(Debug, thiserror::Error)]

@@ -206,7 +206,7 @@ impl<'a> ExtractWriter<'a> {
         let about = self.attributes(old, node)?;
         rustix::fs::futimens(&root, &times(&about))
             .map_err(ExtractError::at("set the time of", old))?;
-        let kept = recording::keep_directory_access(&root, old);
+        let kept = access::keep_directory_access(&root, old);
         kept.map_err(ExtractError::at("keep the owner, mode and access control lists of", old))
     }
 
@@ -299,7 +299,7 @@ impl<'a> ExtractWriter<'a> {
 /// What is made in a directory gets the lists that it gives by default (acl(5)): nobody may do more
 /// with what is extracted for where it lies.
 fn inherits_nothing(directory: &OwnedFd) -> Result<(), Errno> {
-    for list in ["system.posix_acl_default", "system.posix_acl_access"] {
+    for list in [access::POSIX_DEFAULT, access::POSIX] {
         match rustix::fs::fremovexattr(directory, list) {
             Err(Errno::NODATA | Errno::NOTSUP) => {}
             removed => removed?,

@@ -5,7 +5,7 @@ use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use recording::{AclEntry, posix_acl};
+use access::{AclEntry, posix_acl};
 use rustix::io::Errno;
 
 use crate::FileId;

@@ -6,8 +6,8 @@
 
 use std::path::Path;
 
-pub use recording::has_list;
-use recording::posix_acl;
+pub use access::has_list;
+use access::posix_acl;
 use rustix::fs::getxattr;
 use rustix::io::Errno;
 

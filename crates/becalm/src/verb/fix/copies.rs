@@ -7,10 +7,10 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use access::everyone_may;
 use anyhow::{Context, anyhow};
 use cure::{CalmFile, ReliedFile, ShownCopy};
 use loader::bind::Binding;
-use recording::everyone_may;
 use remedy::{Digest, FileState, Step};
 
 /// Where copies belong.

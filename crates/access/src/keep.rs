@@ -8,6 +8,9 @@ use std::path::Path;
 use rustix::fs::{XattrFlags, fremovexattr, fsetxattr, getxattr};
 use rustix::io::Errno;
 
+use crate::has_list;
+use crate::list::{LISTS, LONGEST, POSIX_DEFAULT};
+
 /// Gives a file that is about to take another's name the other's owner, group, permissions and
 /// access control list, as a shell's `>` leaves them. Where the group cannot be given, it gets no
 /// rights; where a list cannot be copied, only the owner keeps some. Does nothing if there is no
@@ -61,19 +64,6 @@ fn set_mode(file: &File, mode: u32) -> io::Result<()> {
     file.set_permissions(Permissions::from_mode(mode))
 }
 
-const POSIX: &str = "system.posix_acl_access";
-/// What a directory gives to what is made in it.
-const POSIX_DEFAULT: &str = "system.posix_acl_default";
-/// The lists that say who may do what with a file, by the names of their xattrs.
-const LISTS: [&str; 3] = [POSIX, "system.nfs4_acl", "system.richacl"];
-/// No xattr is longer (xattr(7)).
-const LONGEST: usize = 64 << 10;
-
-/// Whether a file has an access control list of any kind, or nobody says.
-pub fn has_list(path: &Path) -> bool {
-    LISTS.iter().any(|name| has(path, name))
-}
-
 /// Gives a file another's lists of these names, and takes away what its directory gave it; whether
 /// one that decides who may do what was there.
 fn copy_lists(new: &File, old: &Path, names: &[&str]) -> Result<bool, Errno> {
@@ -95,98 +85,13 @@ fn copy_lists(new: &File, old: &Path, names: &[&str]) -> Result<bool, Errno> {
     Ok(has_one)
 }
 
-/// An entry of a POSIX access control list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AclEntry {
-    /// Whether it is about the owner, a user, a group or others: a tag of linux/posix_acl.h.
-    pub tag: u16,
-    /// Which user or group; nobody in particular for the other tags.
-    pub id: u32,
-    /// What those may do: 4 to read, 2 to write, 1 to execute or to enter, the mask applied.
-    pub rights: u8,
-}
-
-/// `ACL_USER_OBJ` of linux/posix_acl.h: a file's owner can give himself any right.
-const OWNER: u16 = 0x01;
-
-/// Whether everyone may do this with a file or directory (4: read it, 1: enter it): by its
-/// permissions, and by its list.
-pub fn everyone_may(path: &Path, mode: u32, rights: u8) -> bool {
-    mode_lets_everyone(mode, rights) && list_lets_everyone(path, rights)
-}
-
-/// Whether permissions give these rights to the group and to others: a group that has fewer is kept
-/// out.
-pub fn mode_lets_everyone(mode: u32, rights: u8) -> bool {
-    let all = u32::from(rights) * 0o011;
-    mode & all == all
-}
-
-/// Whether the access control list, if there is one, keeps nobody out. One that is not understood
-/// may.
-pub fn list_lets_everyone(path: &Path, rights: u8) -> bool {
-    match posix_acl(path) {
-        Ok(None) | Err(Errno::NOTSUP) => true,
-        Ok(Some(list)) => {
-            let mut others = list.iter().filter(|entry| entry.tag != OWNER);
-            others.all(|entry| entry.rights & rights == rights)
-        }
-        Err(_) => false,
-    }
-}
-
-/// The POSIX access control list of a file, if it has one: then its permissions alone do not tell.
-/// Its form: linux/posix_acl_xattr.h, a version and then (tag, rights, id) in 2, 2 and 4 bytes.
-///
-/// # Errors
-/// Those of getxattr(2): `NOTSUP` where there are no such lists (over NFSv4 they are of another
-/// kind). `INVAL` if a list is not understood.
-pub fn posix_acl(path: &Path) -> Result<Option<Vec<AclEntry>>, Errno> {
-    let mut value = [0; 4096];
-    let length = match getxattr(path, POSIX, &mut value) {
-        Err(Errno::NODATA) => return Ok(None),
-        length => length?,
-    };
-    let (version, entries) = value[..length].split_first_chunk().ok_or(Errno::INVAL)?;
-    if u32::from_le_bytes(*version) != 2 || entries.len() % 8 != 0 {
-        return Err(Errno::INVAL);
-    }
-    let mut entries: Vec<AclEntry> = entries.chunks_exact(8).map(entry).collect();
-    let mask = entries.iter().find(|entry| entry.tag == MASK).map_or(7, |entry| entry.rights);
-    entries.retain(|entry| entry.tag != MASK);
-    for entry in &mut entries {
-        if MASKED.contains(&entry.tag) {
-            entry.rights &= mask;
-        }
-    }
-    Ok(Some(entries))
-}
-
-/// `ACL_MASK`: the most that those of [`MASKED`] may.
-const MASK: u16 = 0x10;
-/// `ACL_USER`, `ACL_GROUP_OBJ`, `ACL_GROUP`.
-const MASKED: [u16; 3] = [0x02, 0x04, 0x08];
-
-fn entry(bytes: &[u8]) -> AclEntry {
-    AclEntry {
-        tag: u16::from_le_bytes([bytes[0], bytes[1]]),
-        rights: bytes[2],
-        id: u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]),
-    }
-}
-
-fn has(path: &Path, name: &str) -> bool {
-    // Into an empty buffer rustix reads nothing, and never the size.
-    let mut value = [0; 1];
-    let absent = |error| matches!(error, Errno::NODATA | Errno::NOTSUP);
-    !getxattr(path, name, &mut value).is_err_and(absent)
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs::write;
 
     use super::*;
+    use crate::list::has;
+    use crate::{AclEntry, posix_acl};
 
     #[test]
     fn a_file_written_anew_is_open_to_whom_it_was_open() {
