@@ -40,7 +40,8 @@ pub struct Undone {
 ///
 /// # Errors
 /// If files have changed since or cannot be taken back now (all of them are in
-/// [`Error::Changed`]; a dry run asks, too), or a system call fails.
+/// [`Error::Changed`]; a dry run asks, too), if nothing but room for them is missing
+/// ([`Error::NoRoom`]), or a system call fails.
 /// After a failure in the midst of it, each file is as before or as after the application, and the
 /// same undo can be tried again.
 pub fn undo(id: &str, options: &Options, how: UndoOptions) -> Result<Undone, Error> {
@@ -61,8 +62,13 @@ pub fn undo(id: &str, options: &Options, how: UndoOptions) -> Result<Undone, Err
         // Files have been renamed, and the journal that says so has been cut since.
         return Err(Error::Damaged { path: directory.join("journal"), at: story.whole_until });
     }
-    let (jobs, obstacles) = check::possible(jobs);
+    let (jobs, mut obstacles) = check::possible(jobs);
     let mut skipped = by_whom(changed, &story, &options.state);
+    let is_of_room = |(_, error): &(PathBuf, Error)| matches!(error, Error::NoRoom { .. });
+    if !how.skip_changed && skipped.is_empty() && obstacles.iter().all(is_of_room) {
+        // Each file that is on a full filesystem would say the same of it.
+        obstacles.pop().map_or(Ok(()), |(_, error)| Err(error))?;
+    }
     skipped.extend(obstacles.into_iter().map(obstacle));
     if !skipped.is_empty() && !how.skip_changed {
         return Err(Error::Changed { changed: skipped });

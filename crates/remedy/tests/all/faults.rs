@@ -58,23 +58,44 @@ fn in_a_small_disk(scene: &EditedFiles, script: &str) -> String {
     )
 }
 
-/// A plan that patches `file` in the working directory: it is made there, of what is there.
-const PLAN: &str = r#"
-printf 'old%.0s' {1..200000} > file
-stat=$(stat -c '"size":%s,"inode":%i' file)
-cat > plan <<END
-{"schema":"becalm.plan/1","title":"t","steps":[{"do":"patch","path":"$PWD/file",
-"seen":{$stat,"mtime_ns":0,"ctime_ns":0,"digest":"$(sha256sum file | cut -d' ' -f1)"},
-"edits":[{"offset":0,"old":"old","new":"new"}]}]}
-END
+/// A plan that patches files in the working directory: they are made there, of what is there.
+fn plan_for(files: &str, repeated: usize) -> String {
+    let script = r#"
+steps=
+for file in FILES; do
+printf 'old%.0s' {1..REPEATED} > $file
+stat=$(stat -c '"size":%s,"inode":%i' $file)
+steps+="${steps:+,}{\"do\":\"patch\",\"path\":\"$PWD/$file\",
+\"seen\":{$stat,\"mtime_ns\":0,\"ctime_ns\":0,\"digest\":\"$(sha256sum $file | cut -d' ' -f1)\"},
+\"edits\":[{\"offset\":0,\"old\":\"old\",\"new\":\"new\"}]}"
+done
+echo "{\"schema\":\"becalm.plan/1\",\"title\":\"t\",\"steps\":[$steps]}" > plan
 "#;
+    script.replace("FILES", files).replace("REPEATED", &repeated.to_string())
+}
 
 #[test]
 fn a_disk_without_room_for_a_second_copy_is_refused_before_anything_is_written() {
-    let scene = EditedFiles::new();
-    let said = in_a_small_disk(&scene, &format!("{PLAN} $APPLY plan || head -c 3 file; ls -A"));
+    let (scene, plan) = (EditedFiles::new(), plan_for("file", 200_000));
+    let said = in_a_small_disk(&scene, &format!("{plan} $APPLY plan || head -c 3 file; ls -A"));
     assert!(said.contains("its filesystem lacks room: "), "{said}");
     assert!(said.contains("oldfile\nplan\n"), "{said}");
+}
+
+#[test]
+fn a_disk_that_has_filled_since_is_named_once_and_all_is_taken_back_when_it_has_room() {
+    let scene = EditedFiles::new();
+    let plan = plan_for("file other", 20_000);
+    let script = format!(
+        "{plan} $APPLY plan > said; head -c 2M /dev/zero > fill || true; id=$(head -1 said); \
+         $APPLY --undo $id || rm fill; head -c 3 file other; $APPLY --undo $id; head -c 3 file other"
+    );
+    let said = in_a_small_disk(&scene, &script);
+    assert_eq!(said.matches("its filesystem lacks room: ").count(), 1, "{said}");
+    assert!(!said.contains("cannot be taken back"), "{said}");
+    let at = |text: &str| said.find(text).unwrap_or_else(|| panic!("{text}: {said}"));
+    assert!(at("==> file <==\nnew") < at("undid ") && at("undid ") < at("==> file <==\nold"));
+    assert!(said.contains("==> other <==\nnew") && said.contains("==> other <==\nold"), "{said}");
 }
 
 #[test]
@@ -83,8 +104,9 @@ fn a_disk_for_the_state_that_is_full_is_refused_as_well() {
     let fill = "export XDG_STATE_HOME=$PWD/state; head -c 2M /dev/zero > fill || true";
     let there = scene.file("f/file", "");
     let directory = there.parent().unwrap().display().to_string();
+    let plan = plan_for("file", 200_000);
     let script = format!(
-        "cd {directory}; {PLAN} cd - >/dev/null; {fill}; $APPLY {directory}/plan || head -c 3 {directory}/file"
+        "cd {directory}; {plan} cd - >/dev/null; {fill}; $APPLY {directory}/plan || head -c 3 {directory}/file"
     );
     let said = in_a_small_disk(&scene, &script);
     assert!(said.starts_with("old"), "{said}");

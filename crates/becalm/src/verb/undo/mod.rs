@@ -158,6 +158,10 @@ fn of(error: remedy::Error, id: &str) -> Failure {
             let first = anyhow::Error::from(changed[0].clone());
             return Failure::from(anyhow::anyhow!("{first}; {next}"));
         }
+        remedy::Error::NoRoom { .. } => {
+            let next = format!("nothing was undone; with room there: becalm undo {id}");
+            return Failure::from(anyhow::anyhow!("{error}; {next}"));
+        }
         _ => {}
     }
     Failure::from(error)
