@@ -1,11 +1,11 @@
-//! `becalm fork lines` on real scripts: bash, Python, dash and make are asked at each fork which
+//! `becalm fork lines` on real scripts: bash, zsh, Perl, Python, dash and make are asked at each fork which
 //! line they are in, and the counts are those of the script.
 
 use std::collections::BTreeMap;
 use std::process::Command;
 
 use crate::BECALM;
-use serde_json::Value;
+use serde_json::{Value, json};
 use testkit::{Ran, Scene, run};
 
 const PYTHON: &str = "/usr/bin/python3";
@@ -220,6 +220,98 @@ fn a_directory_put_before_what_pythonpath_holds_leaves_an_entry_where_it_held_no
             assert!(both[1].code() == 0 && said(&both[1]).contains("/mine"), "{}", both[1].err());
             assert_eq!(said(&both[0]), said(&both[1]), "{given:?} {list}");
         }
+    }
+}
+
+#[test]
+fn zsh_is_asked_for_its_lines_in_functions_sourced_files_and_evals() {
+    let scene = Scene::new();
+    scene.file(
+        "main.zsh",
+        "#!/usr/bin/zsh\n\
+         source ./lib.zsh\n\
+         for i in 1 2 3; do\n\
+         x=$(dirname /a/b$i)\n\
+         echo a/b | sed s/a/b/ >/dev/null\n\
+         helper\n\
+         ( cd /; /bin/true )\n\
+         eval 'y=$(basename /a/b)'\n\
+         done\n\
+         /bin/false || exec /bin/true\n",
+        0o755,
+    );
+    scene.file(
+        "lib.zsh",
+        "# A function, and what a sourced file itself starts.\n\
+         \n\
+         helper() {\n\
+         local v\n\
+         v=$(expr 1 + 1)\n\
+         inner\n\
+         }\n\
+         function inner {\n\
+         tr a b </dev/null\n\
+         }\n\
+         seq 1 >/dev/null\n",
+        0o644,
+    );
+    let wanted = expected(&[
+        ("lib.zsh:11", "seq", 1),
+        ("main.zsh:4", "dirname", 3),
+        ("main.zsh:5", "sed", 3),
+        ("lib.zsh:5", "expr", 3),
+        ("lib.zsh:9", "tr", 3),
+        ("main.zsh:7", "true", 3),
+        ("main.zsh:8", "basename", 3),
+        ("main.zsh:10", "false", 1),
+    ]);
+    let found = lines(&scene, &["./main.zsh"]);
+    let named = |lines: &BTreeMap<String, BTreeMap<String, u64>>| {
+        let mut lines = lines.clone();
+        lines.values_mut().for_each(|programs| programs.retain(|name, _| name != "-"));
+        lines
+    };
+    assert_eq!(named(&found), wanted);
+    // A name with a byte that zsh keeps as two, and zsh's own options.
+    scene.file("\u{e3}.zsh", "setopt xtrace\n\n/bin/true; /bin/true\n", 0o644);
+    let found = lines(&scene, &["zsh", "-f", "\u{e3}.zsh"]);
+    assert_eq!(named(&found), expected(&[("\u{e3}.zsh:3", "true", 2)]));
+}
+
+#[test]
+fn perl_is_asked_for_the_statement_that_starts_something() {
+    let scene = Scene::new();
+    scene.file(
+        "main.pl",
+        "#!/usr/bin/perl\n\
+         use strict; use lib '.'; use Helper;\n\
+         for my $i (1..3) {\n\
+         my $x = `dirname /a/b$i`;\n\
+         system('/bin/true');\n\
+         Helper::help();\n\
+         }\n\
+         open(my $in, '-|', 'seq', 2) or die; my @lines = <$in>; close $in;\n\
+         if (my $pid = fork) { waitpid $pid, 0 } else { exec '/bin/true' }\n",
+        0o755,
+    );
+    scene.file(
+        "Helper.pm",
+        "package Helper;\n\nsub help {\n\n    system('basename /a/b >/dev/null') == 0 or die;\n}\n1;\n",
+        0o644,
+    );
+    let wanted = expected(&[
+        ("main.pl:4", "dirname", 3),
+        ("main.pl:5", "true", 3),
+        ("Helper.pm:5", "sh", 3),
+        ("Helper.pm:5", "basename", 3),
+        ("main.pl:8", "seq", 1),
+        ("main.pl:9", "true", 1),
+    ]);
+    assert_eq!(lines(&scene, &["./main.pl"]), wanted);
+    // What a shell does by itself, Perl does not.
+    let ran = run(&mut becalm(&scene, &["fork", "lines", "--json", "--", "./main.pl"]));
+    for line in answer(&ran)["lines"].as_array().unwrap() {
+        assert_eq!((&line["saved_if_cured_ns"], &line["advice"]), (&Value::Null, &json!([])));
     }
 }
 

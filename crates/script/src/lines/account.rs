@@ -247,7 +247,10 @@ impl Gathered {
         let is_builtin = |program: &StartedProgram| {
             program.name.as_deref().is_none_or(crate::builtins::is_done_inside)
         };
-        let is_curable = !line.advice.is_empty() || line.programs.iter().all(is_builtin);
+        // `run --builtins` is for these.
+        let has_builtins = ["bash", "sh", "dash"].contains(&line.runs.as_str());
+        let is_curable =
+            !line.advice.is_empty() || has_builtins && line.programs.iter().all(is_builtin);
         line.saved = is_curable.then_some(saved);
         line
     }

@@ -11,6 +11,8 @@ use std::rc::Rc;
 
 use watch::{ScriptFrame, Stopped};
 
+use super::memory::{word, words};
+use super::script_file::script_file;
 use super::symbols::Addresses;
 
 /// Frames that are read, and recorded, of a stack. A recursion is deeper than anybody reads.
@@ -72,7 +74,7 @@ impl Bash {
                 frame.function != b"source" && !(outermost && frame.function == b"main");
             let function = if is_function { &frame.function[..] } else { b"" };
             places.push(ScriptFrame {
-                file: self.file(process, &frame.source, outermost),
+                file: script_file(process, &self.cwd, &frame.source, outermost),
                 line: at,
                 function: String::from_utf8_lossy(function).into_owned(),
             });
@@ -83,30 +85,6 @@ impl Bash {
         }
         places
     }
-
-    /// The full path of a `BASH_SOURCE`. The script itself was named from where bash was started;
-    /// other files most likely from where bash is now.
-    fn file(&self, process: &Stopped, source: &[u8], outermost: bool) -> Option<Vec<u8>> {
-        if source.first() == Some(&b'/') {
-            return Some(source.to_vec());
-        }
-        let below = |directory: &[u8]| {
-            let name = source.strip_prefix(b"./").unwrap_or(source);
-            let path = [directory, b"/", name].concat();
-            let is_there = std::fs::metadata(os(&path)).is_ok_and(|meta| !meta.is_dir());
-            is_there.then_some(path)
-        };
-        let now = || {
-            let now = std::fs::read_link(format!("/proc/{}/cwd", process.tid)).ok()?;
-            below(std::os::unix::ffi::OsStrExt::as_bytes(now.as_os_str()))
-        };
-        // Of what came from no file, bash says `environment` or `main`.
-        if outermost { below(&self.cwd) } else { now().or_else(|| below(&self.cwd)) }
-    }
-}
-
-fn os(bytes: &[u8]) -> &std::ffi::OsStr {
-    std::os::unix::ffi::OsStrExt::from_bytes(bytes)
 }
 
 /// A frame as bash's arrays have it.
@@ -226,16 +204,4 @@ fn is_text(process: &Stopped, address: u64, text: &[u8]) -> io::Result<bool> {
         Err(error) if error.raw_os_error() == Some(libc::EFAULT) => Ok(false),
         Err(error) => Err(error),
     }
-}
-
-fn word(process: &Stopped, address: u64) -> io::Result<u32> {
-    let mut bytes = [0; 4];
-    process.read(address, &mut bytes)?;
-    Ok(u32::from_ne_bytes(bytes))
-}
-
-fn words<const N: usize>(process: &Stopped, address: u64) -> io::Result<[u64; N]> {
-    let mut bytes = [[0; 8]; N];
-    process.read(address, bytes.as_flattened_mut())?;
-    Ok(bytes.map(u64::from_ne_bytes))
 }

@@ -6,8 +6,10 @@ use watch::{Executed, Observer, ScriptFrame, Stopped};
 
 use super::bash::Bash;
 use super::make::Make;
+use super::perl::Perl;
 use super::python::PythonLines;
 use super::symbols::{KnownSymbols, ShellSymbols};
+use super::zsh::Zsh;
 
 /// Looks into scripts at their forks, for [`watch::record_observed`] and
 /// [`watch::record_starts`].
@@ -29,6 +31,8 @@ pub struct LineFinder {
 enum ScriptRuntime {
     Bash(Bash),
     Make(Make),
+    Zsh(Zsh),
+    Perl(Perl),
 }
 
 /// A job of make's.
@@ -55,6 +59,10 @@ impl Observer for LineFinder {
             Some(ShellSymbols::Make(addresses)) => {
                 ScriptRuntime::Make(Make::new(&addresses, bias, cwd))
             }
+            Some(ShellSymbols::Zsh(addresses)) => {
+                ScriptRuntime::Zsh(Zsh::new(addresses, bias, cwd))
+            }
+            Some(ShellSymbols::Perl(address)) => ScriptRuntime::Perl(Perl::new(address, bias, cwd)),
             None => return,
         };
         self.runs.insert(process.pid, runs);
@@ -67,6 +75,8 @@ impl Observer for LineFinder {
         let places = match runs {
             ScriptRuntime::Bash(bash) => bash.places(parent),
             ScriptRuntime::Make(make) => make.reading(parent).into_iter().collect(),
+            ScriptRuntime::Zsh(zsh) => zsh.places(parent),
+            ScriptRuntime::Perl(perl) => perl.place(parent).into_iter().collect(),
         };
         // Even where make is reading: while it waits for a `$(shell …)` it starts the next lines of
         // other recipes.

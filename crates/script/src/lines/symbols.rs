@@ -12,7 +12,7 @@ use object::{Endianness, elf};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Addresses(pub [u64; 2]);
 
-/// A program whose variables can be read. Both are linked with `-rdynamic`, for what they load at
+/// A program whose variables can be read. Those are linked with `-rdynamic`, for what they load at
 /// run time, so that their dynamic symbol tables have every global variable of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ShellSymbols {
@@ -20,6 +20,10 @@ pub(super) enum ShellSymbols {
     Bash(Addresses),
     /// GNU make: `struct child *children` (job.c), `const floc *reading_file` (read.c).
     Make(Addresses),
+    /// zsh: `zlong lineno`, `Funcstack funcstack`, `char *scriptfilename` (init.c, exec.c, utils.c).
+    Zsh([u64; 3]),
+    /// perl with threads: `PerlInterpreter *PL_curinterp` (perlvars.h).
+    Perl(u64),
 }
 
 /// The symbols of programs, each file read once.
@@ -44,10 +48,18 @@ fn read(file: File) -> Option<ShellSymbols> {
 }
 
 fn exported<'data, H: FileHeader, R: ReadRef<'data>>(data: R) -> Option<ShellSymbols> {
-    const NAMES: [(&[u8], u64); 4] =
-        [(b"line_number", 4), (b"global_variables", 8), (b"children", 8), (b"reading_file", 8)];
+    const NAMES: [(&[u8], u64); 8] = [
+        (b"line_number", 4),
+        (b"global_variables", 8),
+        (b"children", 8),
+        (b"reading_file", 8),
+        (b"lineno", 8),
+        (b"funcstack", 8),
+        (b"scriptfilename", 8),
+        (b"PL_curinterp", 8),
+    ];
     let file = ElfFile::<H, R>::parse(data).ok()?;
-    let mut found = [None; 4];
+    let mut found = [None; 8];
     for symbol in file.dynamic_symbols().filter(|symbol| !symbol.is_undefined()) {
         let name = symbol.name_bytes().unwrap_or_default();
         let known = NAMES.iter().position(|known| *known == (name, symbol.size()));
@@ -57,9 +69,13 @@ fn exported<'data, H: FileHeader, R: ReadRef<'data>>(data: R) -> Option<ShellSym
     }
     match found {
         [Some(line), Some(variables), ..] => Some(ShellSymbols::Bash(Addresses([line, variables]))),
-        [.., Some(children), Some(reading)] => {
+        [_, _, Some(children), Some(reading), ..] => {
             Some(ShellSymbols::Make(Addresses([children, reading])))
         }
+        [.., Some(line), Some(calls), Some(script), _] => {
+            Some(ShellSymbols::Zsh([line, calls, script]))
+        }
+        [.., Some(interpreter)] => Some(ShellSymbols::Perl(interpreter)),
         _ => None,
     }
 }
@@ -69,10 +85,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bash_and_make_export_what_is_read_and_other_programs_do_not() {
+    fn shells_make_and_perl_export_what_is_read_and_other_programs_do_not() {
         let symbols = |path| read(File::open(path).unwrap());
         assert!(matches!(symbols("/bin/bash"), Some(ShellSymbols::Bash(_))));
         assert!(matches!(symbols("/usr/bin/make"), Some(ShellSymbols::Make(_))));
+        assert!(matches!(symbols("/usr/bin/zsh"), Some(ShellSymbols::Zsh(_))));
+        assert!(matches!(symbols("/usr/bin/perl"), Some(ShellSymbols::Perl(_))));
         for other in ["/bin/dash", "/usr/bin/env", "/etc/passwd", "/dev/null"] {
             assert_eq!(symbols(other), None, "{other}");
         }

@@ -20,7 +20,7 @@ use view::ForkLines;
 
 /// Say which line of a script starts which programs, and what each start costs
 ///
-/// Runs the command and looks into bash, Python and make at each fork; nothing of the script is
+/// Runs the command and looks into bash, zsh, Perl, Python and make at each fork; nothing of the script is
 /// changed, and only what starts processes is stopped at. The report follows the command's own
 /// output, on standard error (on standard output, if only that is a terminal). The command's exit
 /// status is passed on. Of a recording that `becalm record` made, Python's lines are not known.
