@@ -56,7 +56,7 @@ pub use storm::{
 };
 pub use threshold::STARTS;
 pub use verdict::StartVerdict;
-pub use warnings::{WarningKind, said, warnings, watched_until};
+pub use warnings::{WarningKind, said, warnings, warnings_of_run, watched_until};
 pub use words::listed;
 
 use cost::RunWait;

@@ -78,10 +78,18 @@ pub fn warnings(recording: &Recording) -> Vec<RunWarning> {
     warnings
 }
 
-/// The same for a recording that is still being made, because the command left processes behind.
+/// The same with what the predicted wait does not hold.
 pub(crate) fn of_run(recording: &Recording, wait: &RunWait, still_running: u64) -> Vec<RunWarning> {
+    let mut warnings = warnings_of_run(recording, still_running);
+    let is_running = usize::from(still_running > 0);
+    warnings.splice(is_running..is_running, of_wait(recording, wait));
+    warnings
+}
+
+/// The same as [`warnings`] for a recording that is still being made, because the command left so many
+/// processes behind.
+pub fn warnings_of_run(recording: &Recording, still_running: u64) -> Vec<RunWarning> {
     let mut warnings = warnings(recording);
-    warnings.splice(0..0, of_wait(recording, wait));
     if still_running > 0 {
         warnings.retain(|warning| warning.kind != WarningKind::Cut);
         let text = format!(

@@ -11,9 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use tempfile::TempDir;
-
-use crate::scratch_directory;
+use crate::scratch::ScratchDirectory;
 
 const SOURCE: &str = include_str!("python_hook.py");
 
@@ -21,7 +19,7 @@ const SOURCE: &str = include_str!("python_hook.py");
 #[derive(Debug)]
 pub struct PythonHook {
     /// Held for its end.
-    _directory: TempDir,
+    _directory: ScratchDirectory,
     path: PathBuf,
     given: Option<OsString>,
 }
@@ -64,7 +62,7 @@ impl PythonHook {
             fs::set_permissions(&path, Permissions::from_mode(0o755))?;
             Ok(path)
         };
-        let (directory, path) = scratch_directory(prefix, fill).map_err(HookError)?;
+        let (directory, path) = ScratchDirectory::filled(prefix, fill).map_err(HookError)?;
         Ok(PythonHook { _directory: directory, path, given: python_path.map(OsStr::to_owned) })
     }
 
@@ -84,6 +82,45 @@ impl PythonHook {
     }
 }
 
+/// Whether the hook may be brought to a command: not to a Python that does not run it, which would
+/// see the hook's directory, on its `sys.path` (`-S`) or in its environment (`-E`, `-I`).
+pub fn takes_hook(argv: &[OsString]) -> bool {
+    let Some((program, arguments)) = argv.split_first() else { return false };
+    let name = Path::new(program).file_name().unwrap_or_default().as_bytes();
+    !name.starts_with(b"python") || !runs_without(arguments)
+}
+
+/// Whether Python's options (before the script, `-c` or `-m`) have one of those among them.
+fn runs_without(arguments: &[OsString]) -> bool {
+    let mut arguments = arguments.iter().map(|argument| argument.as_bytes());
+    while let Some(argument) = arguments.next() {
+        let Some(options) = argument.strip_prefix(b"-").filter(|rest| !rest.is_empty()) else {
+            return false;
+        };
+        if argument.starts_with(b"--") {
+            // Of the long ones only this has a value of its own.
+            if argument == b"--check-hash-based-pycs" {
+                arguments.next();
+            }
+            continue;
+        }
+        for (at, option) in options.iter().enumerate() {
+            match option {
+                b'S' | b'E' | b'I' => return true,
+                b'c' | b'm' => return false,
+                b'W' | b'X' => {
+                    if at + 1 == options.len() {
+                        arguments.next();
+                    }
+                    break;
+                }
+                _ => {}
+            }
+        }
+    }
+    false
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -98,5 +135,30 @@ mod tests {
         assert_eq!(list(None), "HOOK");
         assert_eq!(list(Some("")), "HOOK");
         assert_eq!(list(Some("/a:/b")), "HOOK:/a:/b");
+    }
+
+    #[test]
+    fn a_python_that_runs_no_hook_is_not_given_one() {
+        let may = |line: &str| takes_hook(&line.split(' ').map(OsString::from).collect::<Vec<_>>());
+        for line in [
+            "python3 -S x.py",
+            "/usr/bin/python3.11 -uS -c S",
+            "python -X dev -W i -S",
+            "python3 -I x.py",
+            "python3 -Es -m x",
+            "python3 -X utf8 -bE x.py",
+        ] {
+            assert!(!may(line), "{line}");
+        }
+        for line in [
+            "python3 x.py -I",
+            "python3 -X E -c I",
+            "python3 -c S -S",
+            "python3 -X S",
+            "python -WS -m S",
+            "sh -S",
+        ] {
+            assert!(may(line), "{line}");
+        }
     }
 }

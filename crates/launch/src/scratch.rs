@@ -1,11 +1,14 @@
 //! Room for what is kept for a moment. A full disk, or none that can be written to, is no reason
 //! not to run a command: files are kept in memory, and directories where there is room.
 
-use std::fs::File;
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::fs::{FlockOperation, MemfdFlags, OFlags, flock, memfd_create};
 use tempfile::TempDir;
 
 /// An empty file that can be written and read, and goes with its last descriptor. It lies in
@@ -20,20 +23,86 @@ pub fn scratch_file() -> io::Result<File> {
     }
 }
 
-/// A directory that goes with the value, with what `fill` puts there: where temporary files lie
-/// (`TMPDIR`, `/tmp`), or else where this node has memory or the user a directory.
-///
-/// # Errors
-/// That of the first place, where none will do.
-pub fn scratch_directory<T>(
-    prefix: &str,
-    mut fill: impl FnMut(&Path) -> io::Result<T>,
-) -> io::Result<(TempDir, T)> {
-    first_place(|place| {
-        let directory = tempfile::Builder::new().prefix(prefix).tempdir_in(place)?;
-        let filled = fill(directory.path())?;
-        Ok((directory, filled))
-    })
+/// A directory that goes with the value, and the lock that says that it is in use.
+#[derive(Debug)]
+pub(crate) struct ScratchDirectory {
+    directory: TempDir,
+    _used: Option<File>,
+}
+
+impl ScratchDirectory {
+    /// One with what `fill` puts there. What a command's programs are told to look into may go before
+    /// they do: nobody else must be able to make a directory of that name then. So it lies where only
+    /// this user makes names; where temporary files lie (`TMPDIR`, `/tmp`), or where else this node has
+    /// memory, that is a directory of this user's, which stays.
+    ///
+    /// # Errors
+    /// That of the first place, where none will do.
+    pub(crate) fn filled<T>(
+        prefix: &str,
+        mut fill: impl FnMut(&Path) -> io::Result<T>,
+    ) -> io::Result<(ScratchDirectory, T)> {
+        first_place(|place| {
+            let room = own_room(&place)?;
+            clear(&room, prefix);
+            let directory = tempfile::Builder::new().prefix(prefix).tempdir_in(room)?;
+            let used = File::open(directory.path()).ok();
+            let used = used.filter(|used| flock(used, FlockOperation::LockShared).is_ok());
+            let made = ScratchDirectory { directory, _used: used };
+            let filled = fill(made.path())?;
+            Ok((made, filled))
+        })
+    }
+
+    fn path(&self) -> &Path {
+        self.directory.path()
+    }
+}
+
+/// Where in a directory nobody but this user makes names: itself, or a directory of that user's in it.
+fn own_room(place: &Path) -> io::Result<PathBuf> {
+    let user = rustix::process::geteuid().as_raw();
+    let is_closed = |about: &Metadata| about.is_dir() && about.mode() & 0o022 == 0;
+    let about = fs::metadata(place)?;
+    if is_closed(&about) && [0, user].contains(&about.uid()) {
+        return Ok(place.to_owned());
+    }
+    let own = place.join(format!("becalm-{user}-hooks"));
+    match DirBuilder::new().mode(0o711).create(&own) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        // Whoever a command becomes is to find what is in it, whatever the umask is.
+        Ok(()) => fs::set_permissions(&own, Permissions::from_mode(0o711))?,
+        Err(_) => {}
+    }
+    let about = own.symlink_metadata()?;
+    if is_closed(&about) && about.uid() == user {
+        return Ok(own);
+    }
+    let why = format!("{}: is not this user's own directory", own.display());
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
+}
+
+/// Removes what was left by those that were killed.
+fn clear(room: &Path, prefix: &str) {
+    /// Between a directory and its lock is a moment.
+    const MOMENT: Duration = Duration::from_secs(60);
+    for entry in fs::read_dir(room).into_iter().flatten().flatten() {
+        let is_left = || {
+            let flags = (OFlags::DIRECTORY | OFlags::NOFOLLOW).bits() as i32;
+            let there =
+                OpenOptions::new().read(true).custom_flags(flags).open(entry.path()).ok()?;
+            let about = there.metadata().ok()?;
+            let age = about.modified().ok()?.elapsed().ok()?;
+            let is_ours = about.uid() == rustix::process::geteuid().as_raw();
+            (is_ours && age > MOMENT).then_some(())?;
+            flock(&there, FlockOperation::NonBlockingLockExclusive).ok()
+        };
+        let has_prefix = entry.file_name().as_bytes().starts_with(prefix.as_bytes());
+        if has_prefix && is_left().is_some() {
+            // Whatever of it cannot be removed now, can later.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
 }
 
 /// What the first place gives that gives anything; else the error of the first of them.
@@ -49,10 +118,14 @@ fn first_place<T>(mut make: impl FnMut(PathBuf) -> io::Result<T>) -> io::Result<
     Err(io::Error::new(error.kind(), format!("{}: {error}", place.display())))
 }
 
+/// Directories of this node, the better first: of those that no other user makes names in, the one of root
+/// and that of a session.
 fn places() -> Vec<PathBuf> {
-    let session = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-    let own = [std::env::temp_dir(), "/tmp".into(), "/dev/shm".into(), "/var/tmp".into()];
-    own.into_iter().chain(session).filter(|place| place.is_absolute()).collect()
+    let is_root = rustix::process::geteuid().is_root();
+    let session = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|_| !is_root);
+    let root = is_root.then(|| PathBuf::from("/run"));
+    let all = [std::env::temp_dir(), "/tmp".into(), "/dev/shm".into(), "/var/tmp".into()];
+    root.into_iter().chain(session).chain(all).filter(|place| place.is_absolute()).collect()
 }
 
 #[cfg(test)]
@@ -62,7 +135,7 @@ mod tests {
     #[test]
     fn a_directory_lies_where_what_is_to_be_in_it_can_be_written() {
         let mut tried = Vec::new();
-        let (directory, number) = scratch_directory("becalm-test-", |directory| {
+        let (directory, number) = ScratchDirectory::filled("becalm-test-", |directory| {
             tried.push(directory.to_owned());
             match tried.len() {
                 1 => Err(io::ErrorKind::StorageFull.into()),
@@ -72,5 +145,48 @@ mod tests {
         .unwrap();
         assert_eq!((number, tried.last().map(PathBuf::as_path)), (7, Some(directory.path())));
         assert!(directory.path().is_dir() && !tried[0].exists());
+    }
+
+    #[test]
+    fn nobody_else_can_make_a_directory_of_a_name_that_is_gone() {
+        let place = tempfile::tempdir().unwrap();
+        let user = rustix::process::geteuid().as_raw();
+        let room = place.path().join(format!("becalm-{user}-hooks"));
+        for (mode, own) in [(0o700, place.path()), (0o755, place.path()), (0o1777, &*room)] {
+            fs::set_permissions(place.path(), Permissions::from_mode(mode)).unwrap();
+            assert_eq!(own_room(place.path()).unwrap(), own);
+        }
+        assert_eq!(fs::metadata(&room).unwrap().mode() & 0o777, 0o711);
+        // Of this name, and somebody else's to write to, or elsewhere.
+        fs::set_permissions(&room, Permissions::from_mode(0o777)).unwrap();
+        assert!(own_room(place.path()).is_err());
+        fs::remove_dir(&room).unwrap();
+        std::os::unix::fs::symlink(place.path(), &room).unwrap();
+        assert!(own_room(place.path()).is_err());
+    }
+
+    #[test]
+    fn what_somebody_left_who_was_killed_goes_and_what_is_in_use_stays() {
+        let room = tempfile::tempdir().unwrap();
+        let old = std::time::SystemTime::now() - Duration::from_secs(3600);
+        let make = |name: &str| {
+            let path = room.path().join(name);
+            fs::create_dir(&path).unwrap();
+            fs::write(path.join("sitecustomize.py"), "").unwrap();
+            let opened = File::open(&path).unwrap();
+            opened.set_modified(old).unwrap();
+            opened
+        };
+        let used = make("becalm-test-used");
+        flock(&used, FlockOperation::LockShared).unwrap();
+        for left in ["becalm-test-left", "another"] {
+            drop(make(left));
+        }
+        fs::create_dir(room.path().join("becalm-test-new")).unwrap();
+        clear(room.path(), "becalm-test-");
+        let there = fs::read_dir(room.path()).unwrap().map(|entry| entry.unwrap().file_name());
+        let mut there: Vec<_> = there.collect();
+        there.sort();
+        assert_eq!(there, ["another", "becalm-test-new", "becalm-test-used"]);
     }
 }

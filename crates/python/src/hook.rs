@@ -7,7 +7,6 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
 use launch::{HookError, PythonHook};
 
@@ -34,45 +33,6 @@ impl Hook {
     pub fn marks(&self) -> Marks {
         Marks { directory: self.0.directory().as_os_str().as_bytes().to_vec() }
     }
-}
-
-/// Whether the hook may be brought to a command: not to `python -S`, which runs no hook, so that
-/// the program would see the hook's directory on its `sys.path`. (`-E` and `-I` ignore PYTHONPATH.)
-pub fn may_hook(argv: &[OsString]) -> bool {
-    let Some((program, arguments)) = argv.split_first() else { return false };
-    let name = Path::new(program).file_name().unwrap_or_default().as_bytes();
-    !name.starts_with(b"python") || !skips_site(arguments)
-}
-
-/// Whether Python's options (before the script, `-c` or `-m`) have `-S` among them.
-fn skips_site(arguments: &[OsString]) -> bool {
-    let mut arguments = arguments.iter().map(|argument| argument.as_bytes());
-    while let Some(argument) = arguments.next() {
-        let Some(options) = argument.strip_prefix(b"-").filter(|rest| !rest.is_empty()) else {
-            return false;
-        };
-        if argument.starts_with(b"--") {
-            // Of the long ones only this has a value of its own.
-            if argument == b"--check-hash-based-pycs" {
-                arguments.next();
-            }
-            continue;
-        }
-        for (at, option) in options.iter().enumerate() {
-            match option {
-                b'S' => return true,
-                b'c' | b'm' => return false,
-                b'W' | b'X' => {
-                    if at + 1 == options.len() {
-                        arguments.next();
-                    }
-                    break;
-                }
-                _ => {}
-            }
-        }
-    }
-    false
 }
 
 /// Tells marks in a recording from the program's own calls.
@@ -144,18 +104,5 @@ mod tests {
         assert_eq!(read("/tmp/h"), Some(HookMark::Directory));
         assert_eq!(read("/tmp/h/__pycache__/sitecustomize.pyc"), Some(HookMark::Hook));
         assert_eq!(read("/tmp/hook/begin/x"), None);
-    }
-
-    #[test]
-    fn a_python_without_site_is_not_hooked() {
-        let may = |line: &str| may_hook(&line.split(' ').map(OsString::from).collect::<Vec<_>>());
-        for line in ["python3 -S x.py", "/usr/bin/python3.11 -uS -c S", "python -X dev -W i -S"] {
-            assert!(!may(line), "{line}");
-        }
-        for line in
-            ["python3 x.py -S", "python3 -c S -S", "python3 -X S", "python -WS -m S", "sh -S"]
-        {
-            assert!(may(line), "{line}");
-        }
     }
 }

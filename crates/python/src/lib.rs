@@ -26,7 +26,7 @@ mod tree;
 mod trouble;
 
 pub use count::scan;
-pub use hook::{Hook, Marks, may_hook};
+pub use hook::{Hook, Marks};
 pub use recording::module_search::LookupReason;
 pub use scan::{
     ByReason, Import, ImportCounts, ImportScan, Nesting, PackageImports, Python, ScannedPathEntry,

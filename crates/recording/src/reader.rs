@@ -193,7 +193,9 @@ impl<R: Read> Reader<R> {
                 Err(RecordingReadError::Damaged("a second header"))
             }
             RecordingBlock::End => {
-                self.cut = Some("it was not ended: the recorder was killed or the disk was full");
+                self.cut = Some(
+                    "it was not ended: the recorder was killed, the disk was full, or it still records",
+                );
                 Ok(false)
             }
             RecordingBlock::Cut(why) => {

@@ -27,7 +27,7 @@ pub fn quoted(word: impl AsRef<OsStr>) -> String {
     let word = word.as_ref().as_bytes();
     match std::str::from_utf8(word) {
         Ok(text) if is_plain_word(text) => text.to_owned(),
-        Ok(text) if !text.chars().any(is_steering) => format!("'{}'", text.replace('\'', r"'\''")),
+        Ok(text) if !text.chars().any(is_steering) => single_quoted(text),
         _ => dollar_quoted(word),
     }
 }
@@ -45,6 +45,22 @@ pub fn quoted_path(path: impl AsRef<Path>) -> String {
 pub fn shell_line(words: impl IntoIterator<Item: AsRef<OsStr>>) -> String {
     let words = words.into_iter().map(quoted);
     words.collect::<Vec<_>>().join(" ")
+}
+
+/// In quotes, a backslash before another or before a quote is one that quotes to fish alone: it stands
+/// outside of them.
+fn single_quoted(text: &str) -> String {
+    let mut quoted = String::from("'");
+    let mut chars = text.chars().peekable();
+    while let Some(char) = chars.next() {
+        match (char, chars.peek()) {
+            ('\'', _) => quoted.push_str(r"'\''"),
+            ('\\', None | Some('\\' | '\'')) => quoted.push_str(r"'\\'"),
+            _ => quoted.push(char),
+        }
+    }
+    quoted.push('\'');
+    quoted
 }
 
 fn dollar_quoted(word: &[u8]) -> String {
@@ -129,6 +145,29 @@ mod tests {
             let said = Command::new("bash").arg("-c").arg(script).output().unwrap();
             assert_eq!(said.stdout, word, "{quoted}");
         }
+    }
+
+    #[test]
+    fn every_shell_reads_a_word_of_text_back() {
+        let words = [
+            r"a\",
+            r"a\\b",
+            r"s/\(a\)/\1/",
+            r"\'",
+            r"it's\",
+            "a b\\\\\\c",
+            r"\n",
+            "$x`y`\"",
+            "Gr\u{fc}\u{df}e *",
+        ];
+        for shell in ["bash", "dash", "zsh", "fish"] {
+            for word in words {
+                let script = format!("printf %s {}", quoted(word));
+                let said = Command::new(shell).args(["-c", &script]).output().unwrap();
+                assert_eq!(String::from_utf8_lossy(&said.stdout), word, "{shell}: {script}");
+            }
+        }
+        assert_eq!(quoted(r"s/\(a\)/\1/"), r"'s/\(a\)/\1/'");
     }
 
     /// dash knows no `$'…'`.

@@ -48,6 +48,40 @@ fn its_json_is_as_documented() {
 }
 
 #[test]
+fn what_builds_left_that_were_killed_goes_with_a_later_one_and_what_is_being_built_stays() {
+    let directory = tempfile::tempdir().unwrap();
+    environment(directory.path());
+    let old = std::time::SystemTime::now() - std::time::Duration::from_secs(7200);
+    // Big enough to be killed in the midst of it.
+    let noise = vec![7; 64 << 20];
+    fs::write(directory.path().join("env/large"), noise).unwrap();
+    let left = || {
+        let names = fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().path());
+        let names = names.filter(|path| path.to_str().unwrap().contains("/.becalm-image-"));
+        names.collect::<Vec<_>>()
+    };
+    let mut becalm = Command::new(env!("CARGO_BIN_EXE_becalm"));
+    becalm.args(["image", "build", "-o", "env.sqsh", "env"]).current_dir(directory.path());
+    let mut becalm = becalm.spawn().unwrap();
+    testkit::live::wait_until("it writes", || !left().is_empty());
+    becalm.kill().unwrap();
+    becalm.wait().unwrap();
+    let [killed] = &left()[..] else { panic!("{:?}", left()) };
+    let killed = fs::File::open(killed).unwrap();
+    // It is new yet, as if its maker were on another node.
+    assert!(build(&["-o", "env.sqsh", "env/a"], directory.path()).status.success());
+    assert_eq!(left().len(), 1);
+    killed.set_modified(old).unwrap();
+    let used = directory.path().join(".becalm-image-used");
+    fs::write(&used, "").unwrap();
+    let used_file = fs::File::open(&used).unwrap();
+    used_file.set_modified(old).unwrap();
+    used_file.lock().unwrap();
+    assert!(build(&["-o", "env.sqsh", "env/a"], directory.path()).status.success());
+    assert_eq!(left(), [used]);
+}
+
+#[test]
 fn a_socket_is_an_error_that_names_the_option_which_leaves_it_out() {
     let directory = tempfile::tempdir().unwrap();
     environment(directory.path());

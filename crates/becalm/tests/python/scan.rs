@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::Command;
 
@@ -240,6 +241,55 @@ fn output_status_and_a_kept_recording() {
     assert_eq!(run(nothing.args(["python", "scan"])).code(), 2);
     let ran = run(Command::new(BECALM).args(["python", "scan", "--", "true"]));
     assert_eq!((ran.code(), ran.err().contains("No Python ran")), (0, true), "{}", ran.err());
+}
+
+#[test]
+fn whether_python_ran_is_not_known_of_a_recording_that_is_cut_before() {
+    let scene = Scene::new();
+    assert_eq!(run(&mut scene.record(&[PYTHON, "-c", "import json"])).code(), 0);
+    let whole = fs::read(scene.rec()).unwrap();
+    let cut = scene.file("cut", &whole[..whole.len() / 2], 0o644);
+    let ran = run(Command::new(BECALM).args(["python", "scan", &cut]));
+    assert!(ran.out().starts_with("Whether Python ran is not known"), "{}", ran.out());
+}
+
+#[test]
+fn a_python_that_runs_no_hook_sees_nothing_of_it() {
+    let scene = Scene::new();
+    let program = "import os; print(os.environ.get('PYTHONPATH'))";
+    for option in ["-I", "-E", "-S"] {
+        for verb in [&["python", "scan"], &["fork", "lines"]] {
+            let mut becalm = Command::new(BECALM);
+            becalm.args(verb).args(["--", PYTHON, option, "-c", program]);
+            let ran = run(becalm.current_dir(scene.directory()).env_remove("PYTHONPATH"));
+            assert_eq!(ran.out(), "None\n", "{option}");
+        }
+    }
+}
+
+#[test]
+fn nobody_else_can_make_what_a_program_that_runs_on_has_on_its_path() {
+    let scene = Scene::new();
+    let script = "setsid sh -c 'until [ -e go ]; do sleep 0.05; done; echo $PYTHONPATH > path' \
+                  < /dev/null > /dev/null 2>&1 &";
+    let script = scene.file("start", script, 0o644);
+    let open = scene.directory().join("tmp");
+    fs::create_dir(&open).unwrap();
+    fs::set_permissions(&open, fs::Permissions::from_mode(0o1777)).unwrap();
+    let mut becalm = Command::new(BECALM);
+    becalm.args(["python", "scan", "--", "sh", &script]).current_dir(scene.directory());
+    let ran =
+        run(becalm.env("TMPDIR", open).env_remove("PYTHONPATH").env_remove("XDG_RUNTIME_DIR"));
+    assert!(ran.err().contains("1 of its processes still runs"), "{}", ran.err());
+    fs::write(scene.at("go"), "").unwrap();
+    testkit::live::wait_until("it is told", || {
+        fs::read_to_string(scene.at("path")).is_ok_and(|path| path.ends_with('\n'))
+    });
+    let path = fs::read_to_string(scene.at("path")).unwrap();
+    let hook = Path::new(path.trim_end());
+    assert!(hook.is_absolute() && !hook.exists(), "{path}");
+    let room = fs::metadata(hook.parent().unwrap()).unwrap();
+    assert_eq!(room.mode() & 0o022, 0, "{path}");
 }
 
 #[test]

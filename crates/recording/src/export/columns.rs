@@ -1,6 +1,6 @@
 //! A recording as a flat table: a row for each call, in the order in which calls began.
 //!
-//! Paths that are no UTF-8 are shown escaped ([`crate::shown`]): for their bytes take JSON lines.
+//! Paths are text that reads back as their bytes ([`crate::shown`]).
 
 use std::borrow::Cow;
 
@@ -152,7 +152,12 @@ impl<'a> CallRows<'a> {
     fn path(&self, path: Option<PathId>) -> Field<'a> {
         Field::Text(path.map(|path| {
             let bytes = self.recording.path(path);
-            std::str::from_utf8(bytes).map_or_else(|_| shown(bytes).into(), Cow::Borrowed)
+            match std::str::from_utf8(bytes) {
+                Ok(text) if !text.contains(|char: char| char == '\\' || char.is_control()) => {
+                    Cow::Borrowed(text)
+                }
+                _ => shown(bytes).into(),
+            }
         }))
     }
 }

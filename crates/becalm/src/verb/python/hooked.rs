@@ -15,8 +15,8 @@ pub(super) fn record(
     wants_hook: bool,
 ) -> Result<(Recording, Option<Hook>, Finished), Failure> {
     let wanted = recorded::RecordRequest::of(command);
-    let may_hook = wants_hook && python::may_hook(command);
-    let hook = may_hook.then(|| Hook::new(python_path::given().as_deref()));
+    let takes_hook = wants_hook && launch::takes_hook(command);
+    let hook = takes_hook.then(|| Hook::new(python_path::given().as_deref()));
     // The command runs all the same: what imports cause is then inferred from paths.
     let no_hook = hook.as_ref().and_then(|hook| hook.as_ref().err());
     no_hook.into_iter().for_each(|why| term::warn(&format!("{why}; so it is done without")));

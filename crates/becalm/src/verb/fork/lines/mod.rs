@@ -7,6 +7,7 @@ pub mod view;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use launch::takes_hook;
 use recording::{Recording, shown_name};
 use script::lines::{ScriptLines, hook, processes};
 use watch::{RecordedStarts, Until};
@@ -119,14 +120,15 @@ fn of_command(args: &ForkLinesArgs) -> Result<u8, Failure> {
         starts: Some(starts),
         ..recorded::RecordRequest::of(&args.command)
     };
-    let hook = hook(python_path::given().as_deref());
+    let hook = takes_hook(&args.command).then(|| hook(python_path::given().as_deref()));
     let record = || recorded::and_read(&wanted);
     let (recording, finished) = match &hook {
-        Ok(hook) => python_path::instead(&hook.python_path(), record)?,
-        Err(why) => {
+        Some(Ok(hook)) => python_path::instead(&hook.python_path(), record)?,
+        Some(Err(why)) => {
             term::warn(&format!("{why}; so Python's lines are not known"));
             record()?
         }
+        None => record()?,
     };
     report.rank.say_what_is_missing(&finished);
     if !report.rank.is_silent() {

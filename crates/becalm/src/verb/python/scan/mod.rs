@@ -62,7 +62,7 @@ pub fn run(args: &PythonScanArgs) -> Result<u8, Failure> {
 
 fn of_recording(args: &PythonScanArgs, file: &Path) -> Result<u8, Failure> {
     let recording = args.report.rank.load(file)?;
-    let mut answer = PythonScan::of(&recording, Some(file), python::scan(&recording, None));
+    let mut answer = PythonScan::of(&recording, Some(file), python::scan(&recording, None), 0);
     answer.rank = args.report.rank.asked_for();
     let next = format!("becalm report {} --by module", args.report.rank.quoted(file));
     let report = |columns| answer.render(columns, args.all, &next);
@@ -73,7 +73,7 @@ fn of_recording(args: &PythonScanArgs, file: &Path) -> Result<u8, Failure> {
 fn of_command(args: &PythonScanArgs) -> Result<u8, Failure> {
     let report = args.report.begin()?;
     let (recording, scan, finished) = record(args)?;
-    let mut answer = PythonScan::of(&recording, None, scan);
+    let mut answer = PythonScan::of(&recording, None, scan, finished.still_running);
     answer.rank = report.rank.number();
     if args.importtime {
         answer.no_times = importtime::beside(&args.command, &mut answer.scan);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use explain::RunWarning;
+use explain::{RunWarning, WarningKind};
 use python::{Import, ImportCounts, ImportScan, Nesting};
 use recording::{Micros, Name, Recording, shown_name};
 use schemars::JsonSchema;
@@ -57,8 +57,14 @@ const ALL: RowLimits = RowLimits {
 };
 
 impl PythonScan {
-    /// The scan of a recording, which is kept in a file or not.
-    pub fn of(recording: &Recording, file: Option<&Path>, scan: ImportScan) -> PythonScan {
+    /// The scan of a recording, which is kept in a file or not. So many processes of the command that was
+    /// recorded still run.
+    pub fn of(
+        recording: &Recording,
+        file: Option<&Path>,
+        scan: ImportScan,
+        still_running: usize,
+    ) -> PythonScan {
         let header = &recording.header;
         PythonScan {
             schema: "becalm.python.scan/1",
@@ -68,7 +74,7 @@ impl PythonScan {
             host: header.host.clone(),
             kernel: header.kernel.clone(),
             whole: recording.is_whole(),
-            warnings: explain::warnings(recording),
+            warnings: explain::warnings_of_run(recording, still_running as u64),
             no_times: None,
             scan,
         }
@@ -112,6 +118,11 @@ impl PythonScan {
     fn headline(&self) -> String {
         let scan = &self.scan;
         let modules = scan.modules.iter().filter(|import| import.times > 0).count() as u64;
+        let is_cut = self.warnings.iter().any(|warning| warning.kind == WarningKind::Cut);
+        if scan.pythons.is_empty() && is_cut {
+            return "Whether Python ran is not known: in what there is of the recording, none did."
+                .to_owned();
+        }
         if scan.pythons.is_empty() {
             return "No Python ran.".to_owned();
         }
