@@ -1,6 +1,7 @@
 //! A recording as a flat table: a row for each call, in the order in which calls began.
 //!
-//! Paths are text that reads back as their bytes ([`crate::shown`]).
+//! Paths are text that reads back as their bytes: as they are, or as [`crate::shown`] spells them where they
+//! are no UTF-8.
 
 use std::borrow::Cow;
 
@@ -153,9 +154,8 @@ impl<'a> CallRows<'a> {
         Field::Text(path.map(|path| {
             let bytes = self.recording.path(path);
             match std::str::from_utf8(bytes) {
-                Ok(text) if !text.contains(|char: char| char == '\\' || char.is_control()) => {
-                    Cow::Borrowed(text)
-                }
+                // Nothing in it reads as such a spelling.
+                Ok(text) if !text.contains(r"\x") => Cow::Borrowed(text),
                 _ => shown(bytes).into(),
             }
         }))
