@@ -96,7 +96,9 @@ fn program_with_plugin(site: &Site, opener: &str) -> String {
 #[test]
 fn a_library_that_is_opened_by_name_is_still_found() {
     for opener in OPENERS {
-        for options in [&[][..], &["--keep-rpath=all"], &["--mode=farm"], &["--mode=closure"]] {
+        let overridable: &[&str] = &["--mode=farm", "--overridable"];
+        let others = [&[][..], &["--keep-rpath=all"], &["--mode=farm"], &["--mode=closure"]];
+        for options in others.into_iter().chain([overridable]) {
             let site = Site::new();
             let app = program_with_plugin(&site, opener);
             let before = shown(&app, &["host"]);

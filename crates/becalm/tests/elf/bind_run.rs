@@ -36,7 +36,7 @@ fn bind_run(site: &Site, options: &[&str], command: &[&str]) -> Value {
     serde_json::from_str(&ran.out()).unwrap()
 }
 
-fn readelf(what: &str, file: &str) -> String {
+pub fn readelf(what: &str, file: &str) -> String {
     run(Command::new("readelf").args([what, file])).out()
 }
 

@@ -13,6 +13,7 @@ use super::copies::LibraryCopies;
 use super::farm::root_of;
 use super::known_by::NameLoss;
 use super::lessons::Lessons;
+use super::openers::Openers;
 use super::outcome::finish;
 use super::packed::PackedPaths;
 use super::pins::{PinRules, decide};
@@ -70,6 +71,7 @@ pub(super) fn plan(
         name_loss,
         later: &today.later,
         copies: &LibraryCopies::new(world, &files),
+        openers: &Openers::of(&files, &today.programs, &today.own),
     };
     let pins = decide(&rules, &today.programs, &today.alone, &today.own);
     let candidates = today.searching(&files, &eligible.changeable);
@@ -88,6 +90,7 @@ pub(super) fn plan(
         files: &files,
         programs: &today.programs,
         alone: &today.alone,
+        own: &today.own,
         pins: &pins,
         options,
         packed,

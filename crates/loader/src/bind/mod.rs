@@ -17,6 +17,7 @@
 //! | `through` | which kind of directory a list leads through |
 //! | `names` | the one path by which each file is known |
 //! | `known_by` | whether a bound library is still found by its name |
+//! | `openers` | what programs find for what they open by name |
 //! | `pins` | which file each DT_NEEDED shall name |
 //! | `reasons` | why names are left to the search, in words |
 //! | `farm` | directories of links that stand for long lists |
@@ -51,6 +52,7 @@ mod leave;
 mod lessons;
 mod movable;
 mod names;
+mod openers;
 mod outcome;
 mod own;
 mod packed;

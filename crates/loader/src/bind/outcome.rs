@@ -130,6 +130,18 @@ fn risks(known: &BindFacts<'_>, binding: &Binding) -> Vec<String> {
                 .to_owned(),
         );
     }
+    let keeps_rpath = |change: &&BindChange| {
+        change.search.as_ref().is_some_and(|list| list.after.rpath.is_some())
+    };
+    if known.options.overridable
+        && let Some(change) = binding.changes.iter().find(keeps_rpath)
+    {
+        risks.push(format!(
+            "In starts of some files, such as {}, LD_LIBRARY_PATH does not win: what may be opened \
+             by name there (dlopen) is found by a DT_RPATH only.",
+            change.path.display()
+        ));
+    }
     let mut named = binding.changes.iter().flat_map(|change| &change.needed);
     if named.any(|(_, name)| name.as_bytes().starts_with(b"$")) {
         risks.push(

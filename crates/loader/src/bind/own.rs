@@ -7,13 +7,14 @@
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::collect::{ElfFileNames, entries};
 use super::farm::FOR_HARDWARE;
+use super::packed::directories_of;
 use super::pins::needed;
 use super::resolve::Resolver;
 use super::wanted::list;
@@ -39,21 +40,50 @@ pub(super) type ListPositions = FxHashMap<usize, usize>;
 pub(super) fn is_plain(file: &ElfFileNames) -> bool {
     list(file).is_none_or(|(list, _)| {
         let list = list.as_bytes();
-        !list.contains(&b'$') && elements(list).all(|directory| directory.starts_with(b"/"))
+        let mut directories = list.split(|byte| *byte == b':');
+        list.is_empty()
+            || !list.contains(&b'$') && directories.all(|directory| directory.starts_with(b"/"))
     })
 }
 
 fn elements(list: &[u8]) -> impl Iterator<Item = &[u8]> {
-    list.split(|byte| *byte == b':')
+    list.split(|byte| *byte == b':').filter(|element| !element.is_empty())
+}
+
+/// The directories that a list leads to from where the file is, as far as its text tells.
+fn places(file: &ElfFileNames) -> Vec<PathBuf> {
+    let directories = list(file).map(|(list, _)| directories_of(list, file.path()));
+    let directories = directories.into_iter().flatten().filter(|it| it.is_absolute());
+    directories.map(|directory| without_steps_back(&directory)).collect()
+}
+
+fn without_steps_back(directory: &Path) -> PathBuf {
+    let mut way = PathBuf::new();
+    for step in directory.components() {
+        match step {
+            Component::ParentDir => drop(way.pop()),
+            Component::CurDir => {}
+            step => way.push(step),
+        }
+    }
+    way
 }
 
 impl<'a> OwnLists<'a> {
-    /// For these files, whose lists are plain.
-    pub fn of(resolver: &Resolver<'a>, files: &[&ElfFileNames]) -> OwnLists<'a> {
+    /// For these files, whose lists are plain, and for those that may open others by name.
+    pub fn of(
+        resolver: &Resolver<'a>,
+        files: &[&ElfFileNames],
+        openers: &[&ElfFileNames],
+    ) -> OwnLists<'a> {
+        let (plain, moving): (Vec<&ElfFileNames>, _) =
+            openers.iter().copied().partition(|file| is_plain(file));
+        let moving: Vec<PathBuf> = moving.into_iter().flat_map(places).collect();
         let mut directories: FxHashSet<&[u8]> = FxHashSet::default();
-        for (list, _) in files.iter().filter_map(|file| list(file)) {
+        for (list, _) in files.iter().copied().chain(plain).filter_map(list) {
             directories.extend(elements(list.as_bytes()));
         }
+        directories.extend(moving.iter().map(|place| place.as_os_str().as_bytes()));
         let mut directories: Vec<&[u8]> = directories.into_iter().collect();
         directories.sort_unstable();
         let path = |directory: &&[u8]| PathBuf::from(OsStr::from_bytes(directory));
@@ -76,10 +106,22 @@ impl<'a> OwnLists<'a> {
 
     /// Where in a file's list each directory is first.
     pub fn positions(&self, file: &ElfFileNames) -> ListPositions {
+        let list = list(file);
+        self.positions_in(list.iter().flat_map(|(list, _)| elements(list.as_bytes())))
+    }
+
+    /// The same of a file that may open others, whose list may hold `$ORIGIN`.
+    pub fn positions_of_opener(&self, file: &ElfFileNames) -> ListPositions {
+        if is_plain(file) {
+            return self.positions(file);
+        }
+        let places = places(file);
+        self.positions_in(places.iter().map(|place| place.as_os_str().as_bytes()))
+    }
+
+    fn positions_in<'b>(&self, elements: impl Iterator<Item = &'b [u8]>) -> ListPositions {
         let mut positions = ListPositions::default();
-        for (at, element) in
-            list(file).iter().flat_map(|(list, _)| elements(list.as_bytes())).enumerate()
-        {
+        for (at, element) in elements.enumerate() {
             if let Some(number) = self.numbers.get(element) {
                 positions.entry(*number).or_insert(at);
             }
@@ -90,17 +132,40 @@ impl<'a> OwnLists<'a> {
     /// What a need of the file with this list would come to in processes that have loaded nothing
     /// else.
     pub fn finds(&self, positions: &ListPositions, name: &OsStr) -> Vec<FileId> {
-        let holders = self.holders.get(name).into_iter().flatten();
-        let own = holders.filter_map(|number| Some((positions.get(number)?, *number))).min();
-        match own {
-            // A variant for some hardware is there as well as the file, or instead of it; which
-            // one would be taken does not matter to whom it is compared with.
-            Some((_, number)) => {
-                let opened = self.world.open(&self.directories[number].join(name));
-                opened.iter().map(|opened| opened.id).collect()
-            }
+        match self.first_directory(positions, name) {
+            Some(directory) => self.file_in(directory, name).into_iter().collect(),
             None => self.machine.iter().filter_map(|found| found.get(name).copied()).collect(),
         }
+    }
+
+    /// What a list itself leads to by a name.
+    pub fn leads_to(&self, positions: &ListPositions, name: &OsStr) -> Option<FileId> {
+        self.file_in(self.first_directory(positions, name)?, name)
+    }
+
+    /// The numbers of the directories that hold a file by a name.
+    pub fn holders_of(&self, name: &OsStr) -> &[usize] {
+        self.holders.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether directories of lists hold several files by a name.
+    pub fn hold_several(&self, name: &OsStr) -> bool {
+        let holders = self.holders_of(name);
+        let mut files = holders.iter().map(|directory| self.file_in(*directory, name));
+        holders.len() > 1 && files.next().is_some_and(|first| files.any(|other| other != first))
+    }
+
+    fn first_directory(&self, positions: &ListPositions, name: &OsStr) -> Option<usize> {
+        let at = |number: &usize| Some((positions.get(number)?, *number));
+        let own = self.holders_of(name).iter().filter_map(at).min();
+        own.map(|(_, number)| number)
+    }
+
+    /// A variant for some hardware is there as well as the file, or instead of it; which one would be
+    /// taken does not matter to whom it is compared with.
+    fn file_in(&self, directory: usize, name: &OsStr) -> Option<FileId> {
+        let opened = self.world.open(&self.directories[directory].join(name));
+        opened.ok().map(|opened| opened.id)
     }
 }
 

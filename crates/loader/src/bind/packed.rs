@@ -9,7 +9,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::collect::ElfFileNames;
-use super::pins::{Pin, SearchedReason};
+use super::pins::Pin;
+use super::reasons::SearchedReason;
 use super::resolve::{LoaderRun, ResolvedBy};
 use super::through::Through;
 use super::wanted::{BindFacts, list};

@@ -17,8 +17,10 @@ use super::copies::LibraryCopies;
 use super::known_by::NameLoss;
 use super::movable::stays_a_name;
 use super::names::names;
+use super::openers::Openers;
 use super::own::OwnLists;
 use super::packed::PackedPaths;
+use super::reasons::SearchedReason;
 use super::resolve::{LoaderRun, ResolvedBy};
 use super::through::Through;
 use super::variants::Variants;
@@ -55,49 +57,6 @@ pub(super) enum Pin {
     Open(SearchedReason),
 }
 
-/// Why a name is left to the search.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum SearchedReason {
-    /// It is on the list of names that are not bound.
-    Listed,
-    /// Nothing serves it today.
-    Missing,
-    /// Two starts find two files.
-    Conflict,
-    /// It is served by what the process has loaded, not by what the library's own search finds.
-    Served,
-    /// A program's list leads to it, and not the library's own: another program's may lead elsewhere.
-    Inherited,
-    /// It is found through `$ORIGIN`: a pin would tie the tree to its place.
-    Relocatable,
-    /// It is found through `$ORIGIN` by a file with names in several directories.
-    Linked,
-    /// Some who may use the file may not read what root finds: they load another.
-    Closed,
-    /// The loader chooses among files by the processor: `$PLATFORM`, glibc-hwcaps.
-    Processor,
-    /// Another name is missing there, so that the start relies on LD_LIBRARY_PATH.
-    Incomplete,
-    /// Once a path names it, nobody else in the process finds it by its name: it has no DT_SONAME of
-    /// that name, or the loader is musl's and something opens libraries by name.
-    Unnamed,
-    /// A variable of a start leads to it: the next user's start leads elsewhere.
-    Environment,
-    /// The directory's name has a `$`, which not every loader takes as it is written.
-    Dollar,
-    /// It is not in the image that the file is packed into.
-    Outside,
-    /// A directory or link that is asked before it leads out of the image, or nowhere today.
-    AskedBefore,
-    /// The machine's own directories have it, and it costs no search, or the file lies in a tree that
-    /// can be moved.
-    Movable,
-    /// There are several files of that name, and another run may load another one first.
-    SeveralCopies,
-    /// The library is in no known start, and only the machine's own directories have it.
-    Unknown,
-}
-
 /// How to decide.
 pub(super) struct PinRules<'a> {
     pub name_loss: &'a NameLoss,
@@ -113,6 +72,7 @@ pub(super) struct PinRules<'a> {
     /// Files that programs load only while they run.
     pub later: &'a HashSet<FileId>,
     pub copies: &'a LibraryCopies<'a>,
+    pub openers: &'a Openers<'a>,
 }
 
 /// One start's say on one entry.
@@ -281,6 +241,9 @@ fn by_programs(
             false => Pin::Open(SearchedReason::Served),
             true if own.is_empty() && rules.others_load && is_inherited(file, votes, programs) => {
                 Pin::Open(SearchedReason::Inherited)
+            }
+            true if rules.openers.find_another(file, name, *winner, !own.is_empty()) => {
+                Pin::Open(SearchedReason::Opened)
             }
             true => Pin::To(*winner),
         }

@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::collect::{ElfFileNames, numbers};
+use super::openers::may_open;
 use super::own::{OwnLists, is_plain};
 use super::resolve::{LoaderRun, Resolver, foreign};
 use super::steered::{brought, mark};
@@ -141,7 +142,9 @@ impl<'a> Today<'a> {
         alone.iter_mut().for_each(|run| run.is_told &= !later.contains(&files[run.root].id));
         let by_program: Vec<&ElfFileNames> =
             by_program.iter().map(|number| &files[*number]).collect();
-        Today { programs, alone, own: OwnLists::of(resolver, &by_program), brought, later }
+        let openers: Vec<&ElfFileNames> = files.iter().filter(|file| may_open(file)).collect();
+        let own = OwnLists::of(resolver, &by_program, &openers);
+        Today { programs, alone, own, brought, later }
     }
 
     /// Of these files, those whose start, or a start that they are part of, searches in vain.

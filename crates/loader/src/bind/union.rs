@@ -1,11 +1,13 @@
 //! The links that stand for the lists of all farmed files.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use super::BindMode;
 use super::farm::Farms;
+use super::own::ListPositions;
 use super::places::depends_on_place;
 use super::resolve::{LoaderRunObject, ResolvedBy};
 use super::through::Through;
@@ -64,10 +66,32 @@ fn searched_names(known: &BindFacts<'_>) -> BTreeMap<OsString, PathBuf> {
         }
     }
     served.retain(|name, _| plain.contains(name) && !stay.contains(name));
+    let lists = OnceCell::new();
+    let positions = |number: &usize| known.own.positions_of_opener(&known.files[*number]);
+    // Whoever opens such a name through a list, or something that needs it, gets what that leads to.
+    let is_elsewhere = |name: &OsStr, ids: &HashSet<FileId>| {
+        let lists: &Vec<ListPositions> =
+            lists.get_or_init(|| known.candidates.iter().map(positions).collect());
+        let mut led = lists.iter().filter_map(|list| known.own.leads_to(list, name));
+        led.any(|id| !ids.contains(&id))
+    };
+    served.retain(|name, ids| !(known.own.hold_several(name) && is_elsewhere(name, ids)));
     let one = |(name, ids): (&OsStr, HashSet<FileId>)| {
         let mut ids = ids.into_iter();
         let (Some(id), None) = (ids.next(), ids.next()) else { return None };
         Some((name.to_owned(), known.pins.names.get(&id)?.clone()))
     };
     served.into_iter().filter_map(one).collect()
+}
+
+impl BindFacts<'_> {
+    /// Whether others may find by a file's DT_RPATH what they open by name, or what that needs: a
+    /// DT_RUNPATH is not inherited (ld.so(8)).
+    pub fn hands_on(&self, number: usize, list: &[u8], farms: &mut Farms) -> bool {
+        let file = &self.files[number];
+        file.object.runpath.is_none()
+            && !self.musl.contains(&number)
+            && self.dlopens.contains(&file.id)
+            && !self.is_all_loaded(number, list, farms)
+    }
 }

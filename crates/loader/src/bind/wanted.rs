@@ -10,6 +10,7 @@ use rayon::prelude::*;
 use super::collect::{ElfFileNames, OWN_DIRECTORY};
 use super::farm::{Farms, root_of};
 use super::movable::by_paths;
+use super::own::OwnLists;
 use super::packed::PackedPaths;
 use super::pins::{Pin, Pins, needed};
 use super::places::{RELOCATABLE, list_depends_on_place};
@@ -30,6 +31,8 @@ pub(super) struct BindFacts<'a> {
     pub files: &'a [ElfFileNames],
     pub programs: &'a [LoaderRun],
     pub alone: &'a [LoaderRun],
+    /// What lists lead to.
+    pub own: &'a OwnLists<'a>,
     pub pins: &'a Pins,
     pub options: &'a BindOptions,
     /// The paths that are packed, where files are bound in an image.
@@ -206,7 +209,7 @@ impl BindFacts<'_> {
 
     /// Whether the directories of a list offer no name that the file and its needs have not brought
     /// in themselves: whoever opens one of these by name gets it without a search.
-    fn is_all_loaded(&self, number: usize, list: &[u8], farms: &mut Farms) -> bool {
+    pub fn is_all_loaded(&self, number: usize, list: &[u8], farms: &mut Farms) -> bool {
         let Some(offered) = farms.all_offered(self.world, &self.root(number), list) else {
             return false;
         };
@@ -239,7 +242,7 @@ impl BindFacts<'_> {
             return SearchPathEdit::Keep;
         }
         if self.is_seen_later(number) && list_depends_on_place(list) && self.leads_no_more(number) {
-            return SearchPathEdit::Remove;
+            return self.without_list(number);
         }
         let has_open = match self.packed.is_image() {
             true => self.leads_by_list(number),
@@ -250,17 +253,14 @@ impl BindFacts<'_> {
                 && !self.is_all_loaded(number, list.as_bytes(), farms)
             || file.is_program() && farms.offer(self.world, list.as_bytes(), is_for_libc);
         if !relied_on {
-            return SearchPathEdit::Remove;
+            return self.without_list(number);
         }
         if self.packed.is_image() {
             return SearchPathEdit::Keep;
         }
         if self.options.keep_rpath == KeepRpath::None {
-            return if self.has_open(number) {
-                SearchPathEdit::Keep
-            } else {
-                SearchPathEdit::Remove
-            };
+            let has_open = self.has_open(number);
+            return if has_open { SearchPathEdit::Keep } else { self.without_list(number) };
         }
         let root = self.root(number);
         if self.distrusted.contains_key(&root) || self.brought.contains(&file.id) {
@@ -268,8 +268,20 @@ impl BindFacts<'_> {
         }
         match farms.instead_of(self.world, &root, list.as_bytes()) {
             None => SearchPathEdit::Keep,
-            Some(text) if text.is_empty() => SearchPathEdit::Remove,
+            Some(text) if text.is_empty() => self.without_list(number),
             Some(text) => kind(text),
+        }
+    }
+
+    /// A list that goes. Of a DT_RUNPATH an empty one stays where something may still be searched for the
+    /// file: without any, the DT_RPATHs of who loaded it are searched, too (ld.so(8)).
+    fn without_list(&self, number: usize) -> SearchPathEdit {
+        let file = &self.files[number];
+        let searches_on = file.may_dlopen != Some(false) || self.has_open(number);
+        let keeps_out = file.object.runpath.is_some() && !file.is_program();
+        match keeps_out && searches_on && !self.musl.contains(&number) {
+            true => SearchPathEdit::Runpath(Vec::new()),
+            false => SearchPathEdit::Remove,
         }
     }
 
@@ -314,8 +326,9 @@ impl BindFacts<'_> {
         {
             append(&rest);
         }
-        let search =
-            if self.options.overridable { SearchPathEdit::Runpath(text) } else { kind(text) };
+        let gives_way =
+            self.options.overridable && !self.hands_on(number, list.as_bytes(), &mut wanted.farms);
+        let search = if gives_way { SearchPathEdit::Runpath(text) } else { kind(text) };
         EditRequest { needed: NeededEdit::Keep, search }
     }
 

@@ -206,16 +206,23 @@ fn set_search(
         entries.retain(|(tag, _)| !is_search(*tag));
         return Ok(());
     };
-    check_name(text)?;
+    // An empty list is byte 0 of the table, which is a NUL (gABI, String Table).
+    let made = match text.is_empty() && elf.text(0)?.is_empty() {
+        true => FieldValue::Same(0),
+        false => {
+            check_name(text)?;
+            FieldValue::Text(text.clone())
+        }
+    };
     let Some(first) = first else {
-        entries.push((tag, FieldValue::Text(text.clone())));
+        entries.push((tag, made));
         return Ok(());
     };
     let FieldValue::Same(offset) = entries[first].1 else {
         return Err(Refused::SelfCheck("a search list that was set twice"));
     };
     let is_there = elf.text(offset)? == &text[..];
-    let value = if is_there { FieldValue::Same(offset) } else { FieldValue::Text(text.clone()) };
+    let value = if is_there { FieldValue::Same(offset) } else { made };
     let before = entries.split_off(first);
     entries.push((tag, value));
     entries.extend(before.into_iter().filter(|(tag, _)| !is_search(*tag)));

@@ -163,6 +163,11 @@ fn search_lists_are_set_and_removed_and_nothing_else_changes() {
             "(RPATH)",
         ),
         (
+            SearchPathEdit::Runpath(Vec::new()),
+            "(RUNPATH)            Library runpath: []",
+            "(RPATH)",
+        ),
+        (
             SearchPathEdit::Runpath(b"/opt/another/directory/of/libraries".to_vec()),
             "[/opt/another/directory/of/libraries]",
             "(RPATH)",
