@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use testkit::bound::{Site, changed, says, shown};
+use testkit::bound::{Site, changed, says, says_with, shown};
 use testkit::run;
 
 use crate::bind_run::readelf;
@@ -40,7 +40,7 @@ fn a_library_that_one_program_needs_and_another_opens_finds_in_each_what_it_did(
         assert!(before[0].says.ends_with("q: q of a\n"), "{}", before[0].says);
         assert!(before[1].says.ends_with("host: q of b\n"), "{}", before[1].says);
         let bound = site.bind(options);
-        assert_ne!(changed(&bound), Vec::<&str>::new(), "{options:?}: {bound:#}");
+        assert_ne!(changed(&bound), [""; 0], "{options:?}: {bound:#}");
         assert_eq!(seen(), before, "{options:?}");
     }
 }
@@ -111,4 +111,26 @@ fn a_library_without_need_of_its_list_still_opens_the_machines_library() {
         }
         assert_eq!(changed(&site.bind(options)), Vec::<&str>::new(), "{options:?}, again");
     }
+}
+
+/// A library that needs what the machine has, and has no list, is not bound to a program's own copy of it:
+/// whoever else loads the library gets the machine's.
+#[test]
+fn a_library_that_finds_the_machines_file_alone_is_not_bound_to_a_programs_copy() {
+    let site = Site::new();
+    let copy = ["part.c", "-shared", "-fPIC", "-DPART=q", "-DSAYS=\"q of x\""];
+    let copy = site.build("x/lib/libm.so.6", &[&copy[..], &["-Wl,-soname,libm.so.6"]].concat());
+    let library = site.part("l", "l", &[&copy]);
+    let app = site.ask("app", &[&site.rpath(&["n", "m", "l/lib", "x/lib"]), &library]);
+    let outside = site.build("../outside", &["ask.c", "-ldl", "-Wl,-rpath,/none", &library]);
+    let path = site.at("l/lib");
+    let seen = || {
+        let with = [("LD_LIBRARY_PATH", &*path)];
+        (shown(&app, &["l", "q"]), says_with(&outside, &["l", "q"], &with))
+    };
+    let before = seen();
+    assert!(before.0.says.ends_with("q: q of x\n"), "{}", before.0.says);
+    assert!(before.1.ends_with("q: nobody answers\n"), "{}", before.1);
+    assert!(changed(&site.bind(&[])).contains(&app.as_str()));
+    assert_eq!(seen(), before);
 }

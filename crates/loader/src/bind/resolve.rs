@@ -224,6 +224,7 @@ impl<'a> Resolver<'a> {
         let plain = self.setting(&object)?;
         let path = Path::new("/nowhere/needs");
         let mut world = PlannedWorld::new(self.world);
+        path.parent().into_iter().for_each(|directory| world.directory(directory));
         world.file(path, object);
         let needs = |setting: LoaderSetting| {
             let simulation = outline(&world, path, &setting).map_err(|error| error.to_string())?;
