@@ -5,7 +5,7 @@
 //! list finds, else by the DT_RPATH of who opens it, which is handed on (ld.so(8)), or not at all. A path
 //! in the library would come before all of that.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 
@@ -23,6 +23,8 @@ pub(super) struct Openers<'a> {
     /// The files that programs load by each name.
     served: OnceCell<HashMap<&'a OsStr, HashSet<FileId>>>,
     lists: OnceCell<OpenerLists<'a>>,
+    /// The openers of each library that was asked about.
+    of_library: RefCell<HashMap<FileId, Vec<usize>>>,
 }
 
 /// The openers, and the numbers of those that list a directory.
@@ -30,6 +32,8 @@ pub(super) struct Openers<'a> {
 struct OpenerLists<'a> {
     all: Vec<Opener<'a>>,
     naming: HashMap<usize, Vec<usize>>,
+    /// The directories of lists that hold each library, and its name there.
+    holding: HashMap<FileId, Vec<(usize, &'a OsStr)>>,
 }
 
 /// A file with a list, in its start if it is a program's.
@@ -45,7 +49,8 @@ impl<'a> Openers<'a> {
         programs: &'a [LoaderRun],
         own: &'a OwnLists<'a>,
     ) -> Openers<'a> {
-        Openers { files, programs, own, served: OnceCell::new(), lists: OnceCell::new() }
+        let (served, lists, of_library) = Default::default();
+        Openers { files, programs, own, served, lists, of_library }
     }
 
     /// Whether another than this file, or none, would serve a library's need of a name in a process that
@@ -62,18 +67,26 @@ impl<'a> Openers<'a> {
             return false;
         }
         let lists = self.lists.get_or_init(|| self.lists());
-        let names = library.names.iter().filter_map(|path| path.file_name());
-        let mut names = names.chain(library.object.soname.as_deref());
-        names.any(|opened_as| {
-            let directories = self.own.holders_of(opened_as).iter();
-            let openers = directories.flat_map(|it| lists.naming.get(it).into_iter().flatten());
-            openers.map(|number| &lists.all[*number]).any(|opener| {
-                (opener.start.is_some() || !has_own)
-                    && self.own.leads_to(&opener.positions, opened_as) == Some(library.id)
-                    && !opener.loads(library, opened_as)
-                    && self.serves(opener, library, name, (file, has_own)) != Some(file)
-            })
+        let mut known = self.of_library.borrow_mut();
+        let openers = known.entry(library.id).or_insert_with(|| self.openers_of(library, lists));
+        openers.iter().map(|number| &lists.all[*number]).any(|opener| {
+            (opener.start.is_some() || !has_own)
+                && self.serves(opener, library, name, (file, has_own)) != Some(file)
         })
+    }
+
+    /// Those that a list leads to the library, and that do not load it at their start.
+    fn openers_of(&self, library: &ElfFileNames, lists: &OpenerLists<'_>) -> Vec<usize> {
+        let mut openers = Vec::new();
+        for (directory, name) in lists.holding.get(&library.id).into_iter().flatten() {
+            let naming = lists.naming.get(directory).into_iter().flatten().copied();
+            openers.extend(naming.filter(|number| {
+                let opener = &lists.all[*number];
+                self.own.leads_to(&opener.positions, name) == Some(library.id)
+                    && !opener.loads(library, name)
+            }));
+        }
+        openers
     }
 
     /// What serves a need of a library where it is opened.
@@ -117,6 +130,18 @@ impl<'a> Openers<'a> {
                 lists.naming.entry(*directory).or_default().push(lists.all.len());
             }
             lists.all.push(Opener { file, start, positions });
+        }
+        let libraries = self.files.iter().filter(|file| !file.is_program());
+        let names = libraries.flat_map(|file| {
+            let names = file.names.iter().filter_map(|path| path.file_name());
+            names.chain(file.object.soname.as_deref())
+        });
+        for name in names.collect::<HashSet<_>>() {
+            for directory in self.own.holders_of(name) {
+                if let Some(library) = self.own.file_in(*directory, name) {
+                    lists.holding.entry(library).or_default().push((*directory, name));
+                }
+            }
         }
         lists
     }

@@ -161,9 +161,9 @@ impl<'a> OwnLists<'a> {
         own.map(|(_, number)| number)
     }
 
-    /// A variant for some hardware is there as well as the file, or instead of it; which one would be
+    /// What a directory holds by a name. A variant for some hardware is there as well as the file, or instead of it; which one would be
     /// taken does not matter to whom it is compared with.
-    fn file_in(&self, directory: usize, name: &OsStr) -> Option<FileId> {
+    pub fn file_in(&self, directory: usize, name: &OsStr) -> Option<FileId> {
         let opened = self.world.open(&self.directories[directory].join(name));
         opened.ok().map(|opened| opened.id)
     }
