@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 use super::BACKEND;
-use recording::{Abi, Blind, ExitStatus, Kind, Outcome, StartCall};
+#[cfg(target_arch = "x86_64")]
+use recording::Abi;
+use recording::{Blind, ExitStatus, Kind, Outcome, StartCall};
 use testkit::scene::running;
 use testkit::seen::{calls_below, calls_on, end_of, marks, process_of};
 #[cfg(target_arch = "x86_64")]
