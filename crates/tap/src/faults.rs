@@ -175,7 +175,7 @@ mod tests {
         let toucher = std::thread::spawn(move || {
             here.send(rustix::thread::gettid().as_raw_nonzero().get()).unwrap();
             let () = gone.recv().unwrap();
-            let memory = vec![1u8; 400 * page];
+            let memory = std::hint::black_box(vec![1u8; 400 * page]);
             memory.as_ptr() as u64
         });
         let ring = FaultRing::open(there.recv().unwrap(), 64 << 10);
