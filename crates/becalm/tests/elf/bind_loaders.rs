@@ -12,7 +12,8 @@ use testkit::{copy_program, run, write_program};
 
 /// The files that a program of musl's loads, by its loader's own word, without links.
 fn loads_by_musl(app: &str) -> Vec<PathBuf> {
-    let ran = run(Command::new(format!("/lib/ld-musl-{ARCH}.so.1")).args(["--list", app]).env_clear());
+    let ran =
+        run(Command::new(format!("/lib/ld-musl-{ARCH}.so.1")).args(["--list", app]).env_clear());
     assert_eq!(ran.code(), 0, "{}", ran.err());
     let path = |line: &str| {
         let (_, path) = line.split_once(" => ")?;

@@ -52,8 +52,7 @@ fn the_loader_keeps_its_name() {
     let bytes = fs::read(path).unwrap();
     let rename = |to: &str| names(NeededEdit::Replace([(position, to.as_bytes().to_vec())].into()));
     assert_eq!(refusal(&bytes, &rename(loader)), Hazard::LoaderName.into());
-    let rename =
-        names(NeededEdit::Replace([(0, format!("/opt{LOADER}").into_bytes())].into()));
+    let rename = names(NeededEdit::Replace([(0, format!("/opt{LOADER}").into_bytes())].into()));
     assert_eq!(refusal(&bytes, &rename), Hazard::LoaderName.into());
 }
 
