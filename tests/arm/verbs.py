@@ -95,8 +95,9 @@ def programs_of_32_bits_are_counted_too():
                                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
         of_32_bits = (WORK / "log").read_text().split("32 bit mode:")[1]
         strace = {line.split()[-1]: int(line.split()[3]) for line in of_32_bits.splitlines() if re.match(r"\s*[\d.]+\s", line)}
-        del strace["total"]
-        assert len(strace) > 3, strace
+        # This strace takes the end of an execve, 221 of the 64-bit table, for 221 of the other.
+        del strace["total"], strace["fcntl64"]
+        assert len(strace) > 2, strace
         for user, more in ((False, []), (True, []), (False, ["--no-ebpf"]), (False, ["--no-ebpf", "--old-kernel"])):
             file = WORK / "home" / f"narrow{user}.rec"
             file.unlink(missing_ok=True)
@@ -105,6 +106,7 @@ def programs_of_32_bits_are_counted_too():
             assert (ran.returncode, ran.stdout) == (traced.returncode, traced.stdout), f"{command} user {user} {more}"
             rows = json.loads(becalm("report", file, "--by", "syscall", "--json", user=user))["rows"]
             said = {row["key"].removesuffix(" (32 bit)"): row["calls"] for row in rows if "32 bit" in row["key"]}
+            said.pop("fcntl64", None)
             assert said == strace, f"{command} user {user} {more}: strace {strace}, becalm {said}"
 
 

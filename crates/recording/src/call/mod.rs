@@ -41,12 +41,6 @@ const NUMBER_BITS: u16 = 14;
 
 /// Of 64-bit Arm's numbers, which end far below, those from here on are 32-bit Arm's.
 const ARM_FROM: u16 = 1 << 13;
-/// 32-bit Arm's own calls (`__ARM_NR_BASE` of arch/arm/include/uapi/asm/unistd.h), whose numbers are too
-/// large, and where they are instead.
-const ARM_OWN: u64 = 0xf_0000;
-const ARM_OWN_FROM: u16 = 0x1ff0;
-const ARM_OWN_NAMES: [&str; 7] =
-    ["", "breakpoint", "cacheflush", "usr26", "usr32", "set_tls", "get_tls"];
 
 impl Call {
     /// The call `number` of `abi`. Numbers that no kernel has fold into one, `call_16383`.
@@ -55,12 +49,6 @@ impl Call {
             Abi::Arm => (Abi::Aarch64, ARM_FROM, ARM_FROM - 1),
             Abi::Aarch64 => (abi, 0, ARM_FROM - 1),
             _ => (abi, 0, (1 << NUMBER_BITS) - 1),
-        };
-        let number = match number.checked_sub(ARM_OWN) {
-            Some(own) if abi == Abi::Arm && own < ARM_OWN_NAMES.len() as u64 => {
-                own + u64::from(ARM_OWN_FROM)
-            }
-            _ => number,
         };
         Call(number.min(limit.into()) as u16 | from | (table as u16) << NUMBER_BITS)
     }
@@ -111,11 +99,7 @@ impl Call {
                 aarch64::Sysno::fstatat => "newfstatat",
                 call => call.name(),
             }),
-            Abi::Arm => {
-                let own = number.checked_sub(ARM_OWN_FROM.into());
-                let own = own.and_then(|own| ARM_OWN_NAMES.get(own).copied());
-                own.or_else(|| arm::Sysno::new(number).map(|call| call.name()))
-            }
+            Abi::Arm => arm::Sysno::new(number).map(|call| call.name()),
         }
     }
 
@@ -163,7 +147,6 @@ mod tests {
         assert_eq!(Call::new(Abi::Aarch64, 2).name(), "io_submit", "open elsewhere");
         assert_eq!(Call::new(Abi::Arm, 2).name(), "fork");
         assert_eq!(Call::new(Abi::Arm, 327).kind(), Kind::Stat);
-        assert_eq!(Call::new(Abi::Arm, 0xf_0005).name(), "set_tls");
     }
 
     #[test]
