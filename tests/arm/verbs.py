@@ -91,9 +91,9 @@ def programs_of_32_bits_are_counted_too():
         return
     for command in ([narrow, "ls", "-l", "/etc/hosts", "/nowhere"], [narrow, "find", "/usr/share/misc"],
                     ["sh", "-c", f"{narrow} cat /etc/hosts /nowhere; {narrow} readlink /bin; exec {narrow} stat /bin"]):
-        traced = subprocess.run(["strace", "-f", "-c", "-e", "trace=%file,%desc,%process", "-o", WORK / "log", *command],
+        traced = subprocess.run(["strace", "-f", "-c", "-e", "trace=%file,%desc,%process", "-o", WORK / "narrow", *command],
                                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
-        of_32_bits = (WORK / "log").read_text().split("32 bit mode:")[1]
+        of_32_bits = (WORK / "narrow").read_text().split("32 bit mode:")[1]
         strace = {line.split()[-1]: int(line.split()[3]) for line in of_32_bits.splitlines() if re.match(r"\s*[\d.]+\s", line)}
         # This strace takes the end of an execve, 221 of the 64-bit table, for 221 of the other.
         del strace["total"], strace["fcntl64"]
