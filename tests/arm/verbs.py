@@ -91,14 +91,15 @@ def programs_of_32_bits_are_counted_too():
         return
     for command in ([narrow, "ls", "-l", "/etc/hosts", "/nowhere"], [narrow, "find", "/usr/share/misc"],
                     ["sh", "-c", f"{narrow} cat /etc/hosts /nowhere; {narrow} readlink /bin; exec {narrow} stat /bin"]):
-        traced = subprocess.run(["strace", "-f", "-c", "-e", "trace=%file,%desc,%process", "-o", WORK / "narrow", *command],
-                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
-        of_32_bits = (WORK / "narrow").read_text().split("32 bit mode:")[1]
-        strace = {line.split()[-1]: int(line.split()[3]) for line in of_32_bits.splitlines() if re.match(r"\s*[\d.]+\s", line)}
-        # This strace takes the end of an execve, 221 of the 64-bit table, for 221 of the other.
-        del strace["total"], strace["fcntl64"]
-        assert len(strace) > 2, strace
         for user, more in ((False, []), (True, []), (False, ["--no-ebpf"]), (False, ["--no-ebpf", "--old-kernel"])):
+            log = WORK / "home" / f"narrow{user}"
+            traced = subprocess.run([*(USER if user else []), "strace", "-f", "-c", "-e", "trace=%file,%desc,%process", "-o", log,
+                                     *command], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
+            of_32_bits = log.read_text().split("32 bit mode:")[1]
+            strace = {line.split()[-1]: int(line.split()[3]) for line in of_32_bits.splitlines() if re.match(r"\s*[\d.]+\s", line)}
+            # This strace takes the end of an execve, 221 of the 64-bit table, for 221 of the other.
+            del strace["total"], strace["fcntl64"]
+            assert len(strace) > 2, strace
             file = WORK / "home" / f"narrow{user}.rec"
             file.unlink(missing_ok=True)
             ran = subprocess.run([*(USER if user else []), BECALM, "record", *more, "--until", "exit", "-o", file, "--", *command],

@@ -35,7 +35,7 @@ fn seeds() -> Vec<Vec<u8>> {
         build("lld", &["-fuse-ld=lld", "-shared", "-fPIC", "-Wl,--hash-style=both"]),
         build("mold", &["-fuse-ld=mold"]),
     ];
-    for narrow in NARROW {
+    if let Some(narrow) = NARROW {
         seeds.push(build("program32", &[narrow]));
         seeds.push(build("sysv", &[narrow, "-no-pie", "-Wl,--hash-style=sysv"]));
     }
