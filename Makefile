@@ -83,10 +83,12 @@ installed:
 		env --default-signal=HUP,INT,QUIT cargo test --locked --workspace --no-fail-fast \
 		--test record -- kill letting_go metadata_only usual
 
-# Of the binary that `make build` has made, and of another processor's: here, what was tried there.
-packages: OTHER ?= $(wildcard target/arm/tried/becalm)
-packages:
-	packaging/package $(PACKAGES) $(BUILT)/release/becalm $(OTHER)
+# Of the binary that `make build` makes, and of another processor's: by default what is tried there. Both are
+# built here, if they are not of today's sources.
+packages: OTHER ?= tried
+packages: build
+	other='$(OTHER)'; [ "$$other" != tried ] || other=$$(tests/arm/built) || exit; \
+	packaging/package $(PACKAGES) $(BUILT)/release/becalm $$other
 	packaging/test $(PACKAGES)
 
 package: ## build every package of HEAD into dist, and install each (CROSS=yes: for Arm, too)

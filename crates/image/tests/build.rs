@@ -126,6 +126,11 @@ fn a_full_disk_leaves_nothing_behind() {
     assert_eq!(left, 0);
 }
 
+const LOADER: &str = match cfg!(target_arch = "aarch64") {
+    true => "/lib/ld-linux-aarch64.so.1",
+    false => "/lib64/ld-linux-x86-64.so.2",
+};
+
 #[test]
 fn what_an_environment_takes_from_elsewhere_is_listed() {
     let directory = tempfile::tempdir().unwrap();
@@ -155,7 +160,7 @@ fn what_an_environment_takes_from_elsewhere_is_listed() {
             (Reference::Editable, "/src/finder/tool"),
             (Reference::Editable, "/src/my tool"),
             (Reference::Home, "/opt/python/bin"),
-            (Reference::Interpreter, "/lib64/ld-linux-x86-64.so.2"),
+            (Reference::Interpreter, LOADER),
             (Reference::Library, "libc.so.6"),
         ]
     );

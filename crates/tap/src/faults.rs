@@ -175,8 +175,16 @@ mod tests {
         let toucher = std::thread::spawn(move || {
             here.send(rustix::thread::gettid().as_raw_nonzero().get()).unwrap();
             let () = gone.recv().unwrap();
-            let memory = vec![1u8; 400 * page];
-            memory.as_ptr() as u64
+            // Not the allocator's, which may have touched it before, as a part of a huge page.
+            let (access, kind) =
+                (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+            // SAFETY: new memory, as long as it says, that nothing else knows.
+            unsafe {
+                let memory = libc::mmap(std::ptr::null_mut(), 400 * page, access, kind, -1, 0);
+                assert_ne!(memory, libc::MAP_FAILED);
+                libc::memset(memory, 1, 400 * page);
+                memory as u64
+            }
         });
         let ring = FaultRing::open(there.recv().unwrap(), 64 << 10);
         go.send(()).unwrap();

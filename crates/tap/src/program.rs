@@ -182,11 +182,16 @@ pub(crate) fn entry(maps: &Maps, ids: &Namespace, compat_at: i32) -> Vec<Instruc
     p.jump_if(R1, If::Has, COMPAT, out);
 
     find_or_add_call(&mut p, maps, call, out);
-    p.copy(R1, call);
-    p.set(R2, size_of::<KernelRegisters>() as i32);
-    p.load(MemoryWidth::Double, R3, context, 0);
-    p.add(R3, KernelRegisters::AT);
-    p.call(Helper::ProbeReadKernel);
+    let mut copied = 0;
+    for (at, bytes) in KernelRegisters::PARTS {
+        p.copy(R1, call);
+        p.add(R1, copied);
+        p.set(R2, *bytes);
+        p.load(MemoryWidth::Double, R3, context, 0);
+        p.add(R3, *at);
+        p.call(Helper::ProbeReadKernel);
+        copied += bytes;
+    }
     p.store(MemoryWidth::Double, call, offset_of!(OngoingCall, tid) as i16, pids);
     p.load(MemoryWidth::Double, R1, STACK, RULES_NOW);
     p.store(MemoryWidth::Double, call, RULES, R1);

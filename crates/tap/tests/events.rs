@@ -4,14 +4,13 @@
 
 mod support;
 
-use std::arch::asm;
 use std::ffi::CString;
 use std::io::Read;
 use std::time::{Duration, Instant};
 
 use libc::{
-    SYS_close, SYS_dup, SYS_execve, SYS_fcntl, SYS_getpid, SYS_lseek, SYS_lstat, SYS_read,
-    SYS_renameat, SYS_writev,
+    SYS_close, SYS_dup, SYS_execve, SYS_fcntl, SYS_getpid, SYS_lseek, SYS_read, SYS_renameat,
+    SYS_statfs,
 };
 use support::{call, child, tap};
 use tap::{CallString, RING_BYTES, Tap, TapEvent, WatchedCall};
@@ -70,7 +69,7 @@ fn each_call_is_reported_once_in_order_with_arguments_and_result() {
 fn strings_are_reported_with_their_calls_and_said_to_be_unreadable_where_they_are() {
     let calls = [
         WatchedCall { strings: [Some(1), Some(3)], ..WatchedCall::plain(SYS_renameat as u16) },
-        WatchedCall { strings: [Some(0), None], ..WatchedCall::plain(SYS_lstat as u16) },
+        WatchedCall { strings: [Some(0), None], ..WatchedCall::plain(SYS_statfs as u16) },
     ];
     if tap(&[SYS_close]).is_none() {
         return; // It is not allowed here.
@@ -82,9 +81,9 @@ fn strings_are_reported_with_their_calls_and_said_to_be_unreadable_where_they_ar
         let (cwd, path) = (libc::AT_FDCWD.into(), from.as_ptr() as i64);
         call(SYS_renameat, &[cwd, path, cwd, c"to".as_ptr() as i64]);
         call(SYS_renameat, &[cwd, path, cwd, 16]);
-        call(SYS_lstat, &[c"".as_ptr() as i64, 0]);
-        call(SYS_lstat, &[longest.as_ptr() as i64, 0]);
-        call(SYS_lstat, &[longer.as_ptr() as i64, 0]);
+        call(SYS_statfs, &[c"".as_ptr() as i64, 0]);
+        call(SYS_statfs, &[longest.as_ptr() as i64, 0]);
+        call(SYS_statfs, &[longer.as_ptr() as i64, 0]);
     });
     tap.follow(child.pid).unwrap();
     child.go();
@@ -101,9 +100,9 @@ fn strings_are_reported_with_their_calls_and_said_to_be_unreadable_where_they_ar
     let expected = [
         (SYS_renameat, both("/nonexistent/from", "to")),
         (SYS_renameat, both("/nonexistent/from", "Unreadable")),
-        (SYS_lstat, both("", "None")),
-        (SYS_lstat, both(longest.to_str().unwrap(), "None")),
-        (SYS_lstat, both("Unreadable", "None")),
+        (SYS_statfs, both("", "None")),
+        (SYS_statfs, both(longest.to_str().unwrap(), "None")),
+        (SYS_statfs, both("Unreadable", "None")),
     ];
     assert_eq!(seen, expected.map(|(number, strings)| (number as u16, strings)));
 }
@@ -174,10 +173,12 @@ fn nothing_is_reported_of_other_processes_of_forked_children_or_of_forgotten_one
     assert!(events.iter().all(|event| event.tgid == pid && event.args[1] == 4));
 }
 
+#[cfg(target_arch = "x86_64")] // Elsewhere a 64-bit program reaches no other table.
 #[test]
 fn calls_of_the_32_bit_table_are_not_taken_for_native_ones_of_the_same_number() {
+    use libc::SYS_writev;
     // In the 32-bit table: close is 6 (lstat), getpid is 20 (writev), dup is 41 (socket).
-    let Some(mut tap) = tap(&[SYS_lstat, SYS_writev, libc::SYS_socket]) else { return };
+    let Some(mut tap) = tap(&[libc::SYS_lstat, SYS_writev, libc::SYS_socket]) else { return };
     let child = child(|| {
         for _ in 0..1000 {
             call(SYS_writev, &[-1, 7]);
@@ -185,7 +186,7 @@ fn calls_of_the_32_bit_table_are_not_taken_for_native_ones_of_the_same_number() 
                 let _result: i32;
                 // SAFETY: none of the three touches memory; r8 to r11 may be lost.
                 unsafe {
-                    asm!("int 0x80", inlateout("eax") number => _result,
+                    std::arch::asm!("int 0x80", inlateout("eax") number => _result,
                         out("r8") _, out("r9") _, out("r10") _, out("r11") _);
                 }
             }
@@ -292,7 +293,7 @@ fn counts_are_strace_s_on_real_programs() {
         return;
     };
     let list = CALLS.map(|(name, _)| name).join(",");
-    for program in ["ls -l /usr/share", "find /usr/share/doc -maxdepth 1", "perl -e1", "env"] {
+    for program in ["ls -l /usr/share", "find /usr/share -maxdepth 1", "perl -e1", "env"] {
         let Ok(strace) = Command::new("strace")
             .args(["-qq", "-e", "signal=none", "-e", &format!("trace={list}"), "-o", "/dev/stderr"])
             .args(program.split(' '))

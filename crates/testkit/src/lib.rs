@@ -4,6 +4,7 @@
 
 pub mod answer;
 pub mod apptainer;
+pub mod arch;
 pub mod both;
 pub mod bound;
 pub mod drawn;

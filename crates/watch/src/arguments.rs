@@ -212,7 +212,8 @@ mod tests {
     #[test]
     fn every_call_of_the_file_class_has_a_path() {
         let without = ["getcwd", "fsconfig", "execveat"];
-        for call in [Abi::X86_64, Abi::I386, Abi::Aarch64].into_iter().flat_map(Call::all) {
+        for call in [Abi::X86_64, Abi::I386, Abi::Aarch64, Abi::Arm].into_iter().flat_map(Call::all)
+        {
             let name = call.known_name().unwrap();
             if call.class().file && !without.contains(&name) {
                 assert!(arguments_of(name).path.is_some(), "{name}");

@@ -152,11 +152,15 @@ impl PendingCall {
         self.path.as_ref()?;
         let args = &self.args;
         // Where registers have 32 bits, a place in a file takes two of them.
-        let narrow = self.call.abi() == Abi::I386;
-        let place = if narrow { args[3] | args[4] << 32 } else { args[3] };
+        let abi = self.call.abi();
+        let narrow = matches!(abi, Abi::I386 | Abi::Arm);
+        let pair = |low: usize| args[low] | args[low + 1] << 32;
+        let place = if narrow { pair(3) } else { args[3] };
         let (offset, bytes) = match self.call.known_name()? {
             "mmap" if !narrow => (args[5], args[1]),
             "mmap2" => (args[5] << 12, args[1]),
+            // Arm's begin with an even register.
+            "pread64" if abi == Abi::Arm => (pair(4), args[2]),
             "pread64" => (place, args[2]),
             // How much is asked for is in the process's memory.
             "preadv" | "preadv2" => (place, 0),

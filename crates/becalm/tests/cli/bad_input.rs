@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::BECALM;
+use testkit::arch::LOADER;
 use testkit::seen::marks;
 use testkit::user::{as_a_user, is_root, scene_for_a_user};
 use testkit::{Ran, Scene, run, trap};
@@ -77,10 +78,10 @@ fn what_cannot_be_executed_has_envs_status_and_says_why() {
     }
 }
 
-/// A copy of true(1), whose interpreter's path begins with this instead of `/lib64`.
+/// A copy of true(1), whose interpreter's path begins with these six bytes instead.
 fn with_interpreter(start: &[u8; 6]) -> Vec<u8> {
     let mut bytes = fs::read("/bin/true").unwrap();
-    let interpreter = b"/lib64/ld-linux-x86-64.so.2";
+    let interpreter = LOADER.as_bytes();
     let at = bytes.windows(interpreter.len()).position(|part| part == interpreter).unwrap();
     bytes[at..at + 6].copy_from_slice(start);
     bytes

@@ -7,6 +7,7 @@ use std::process::Command;
 
 use crate::BECALM;
 use serde_json::Value;
+use testkit::arch::{LOADER, LOADER_NAME};
 use testkit::bound::{Site, changed, hosting, loads, reason, says_with, shown, start};
 use testkit::run;
 use testkit::user::{as_a_user, is_root, scene_for_a_user};
@@ -62,8 +63,8 @@ fn a_static_program_that_can_lie_anywhere_stays_as_it_is() {
 #[test]
 fn a_copy_of_the_loader_is_left_out() {
     let (site, app, _) = site_with_program();
-    let copy = site.at("x/lib/ld-linux-x86-64.so.2");
-    fs::copy("/lib64/ld-linux-x86-64.so.2", &copy).unwrap();
+    let copy = site.at(&format!("x/lib/{LOADER_NAME}"));
+    fs::copy(LOADER, &copy).unwrap();
     is_left_out(&site, &app, &copy, "loader");
 }
 

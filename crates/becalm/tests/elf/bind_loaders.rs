@@ -1,16 +1,19 @@
 //! `becalm elf bind` for other loaders than glibc's for 64 bits, and for files that are built in
 //! other ways.
 
+use std::env::consts::ARCH;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use testkit::arch::{LIB, LOADER};
 use testkit::bound::{Site, changed, loads, reason, says, shown, start};
 use testkit::{copy_program, run, write_program};
 
 /// The files that a program of musl's loads, by its loader's own word, without links.
 fn loads_by_musl(app: &str) -> Vec<PathBuf> {
-    let ran = run(Command::new("/lib/ld-musl-x86_64.so.1").args(["--list", app]).env_clear());
+    let ran =
+        run(Command::new(format!("/lib/ld-musl-{ARCH}.so.1")).args(["--list", app]).env_clear());
     assert_eq!(ran.code(), 0, "{}", ran.err());
     let path = |line: &str| {
         let (_, path) = line.split_once(" => ")?;
@@ -59,6 +62,7 @@ fn a_store_of_musl_s_has_no_use_for_a_closure() {
     assert!(reason(&bound, &app).contains("farm"));
 }
 
+#[cfg(target_arch = "x86_64")]
 #[test]
 fn a_32_bit_store_is_bound() {
     for options in [&[][..], &["--mode=farm"], &["--mode=closure"]] {
@@ -228,9 +232,9 @@ fn a_program_with_a_loader_and_libc_of_its_own_keeps_them() {
         let site = Site::new();
         let own = site.at("glibc/lib");
         fs::create_dir_all(&own).unwrap();
-        let loader = format!("{own}/ld-linux-x86-64.so.2");
-        copy_program("/lib64/ld-linux-x86-64.so.2", &loader);
-        fs::copy("/lib/x86_64-linux-gnu/libc.so.6", format!("{own}/libc.so.6")).unwrap();
+        let loader = format!("{own}/ld.so.1");
+        copy_program(LOADER, &loader);
+        fs::copy(format!("{LIB}/libc.so.6"), format!("{own}/libc.so.6")).unwrap();
         let x = site.part("x", "x", &[]);
         let list = site.rpath(&["n", "m", "x/lib", "glibc/lib"]);
         let linker = format!("-Wl,--dynamic-linker,{loader}");

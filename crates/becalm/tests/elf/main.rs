@@ -16,11 +16,17 @@ mod bind_run;
 mod bind_unnamed;
 mod bind_watch;
 mod hook;
+#[cfg(target_arch = "x86_64")]
 mod pack;
+#[cfg(target_arch = "x86_64")]
 mod pack_glibcs;
+#[cfg(target_arch = "x86_64")]
 mod pack_kept;
+#[cfg(target_arch = "x86_64")]
 mod pack_never;
+#[cfg(target_arch = "x86_64")]
 mod pack_refusals;
+#[cfg(target_arch = "x86_64")]
 mod packed;
 mod tree;
 

@@ -81,19 +81,21 @@ fn what_comes_to_lie_behind_a_link_that_leads_out_of_the_image_is_loaded_as_with
         symlink(root.join("out/v1"), root.join("env/next")).unwrap();
     };
     let file: Make = |root| symlink("../../out/libq.so", root.join("env/b/libq.so")).unwrap();
+    #[cfg(target_arch = "x86_64")]
     let variant: Make = |root| symlink("../../out/hw", root.join("env/b/glibc-hwcaps")).unwrap();
-    let cases: [(&str, Make, &str); 9] = [
+    let cases: &[(&str, Make, &str)] = &[
         ("ROOT/env/a:ROOT/env/cur/lib:ROOT/env/c", cur, "out/v1/lib/libq.so"),
         ("ROOT/env/a:ROOT/env/cur/../lib:ROOT/env/c", cur, "out/lib/libq.so"),
         ("ROOT/env/a:ROOT/env/cur/lib/:ROOT/env/c", dangles, "out/v2/lib/libq.so"),
         ("ROOT/env/a:ROOT/env/cur/lib:ROOT/env/c", within, "out/v1/lib/libq.so"),
         ("ROOT/env/a:ROOT/env/b:ROOT/env/c", file, "out/libq.so"),
+        #[cfg(target_arch = "x86_64")] // glibc has no such directories for other processors.
         ("ROOT/env/a:ROOT/env/b:ROOT/env/c", variant, "out/hw/x86-64-v2/libq.so"),
         ("$ORIGIN/../a:$ORIGIN/../cur/lib:$ORIGIN/../c", cur, "out/v1/lib/libq.so"),
         ("$ORIGIN/../a:$ORIGIN/../cur/../lib:$ORIGIN/../c", cur, "out/lib/libq.so"),
         ("$ORIGIN/../a:$ORIGIN/../b:$ORIGIN/../c", file, "out/libq.so"),
     ];
-    for (list, make, later) in cases {
+    for &(list, make, later) in cases {
         let env = Env::new(list, make);
         let answer = env.built();
         assert_eq!(env.plain(), "q1\n", "{list}");

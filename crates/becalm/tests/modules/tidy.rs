@@ -8,6 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::scene::debians;
 use crate::BECALM;
 use serde_json::Value;
 use testkit::{Ran, Scene, run};
@@ -157,7 +158,7 @@ fn what_changes_somebodys_view_is_taken_back_and_said() {
 
 /// What a `module load` gives the shell to do.
 fn load(root: &Path, name: &str) -> String {
-    let mut load = Command::new("/usr/lib/x86_64-linux-gnu/modulecmd.tcl");
+    let mut load = Command::new(debians());
     load.args(["bash", "load", name]).env("MODULEPATH", root).env_remove("LOADEDMODULES");
     run(&mut load).out()
 }
@@ -201,7 +202,7 @@ fn a_modules_that_does_not_run_proves_nothing() {
     let scene = Scene::new();
     let paths = cookbook(&scene);
     let before = content(&scene);
-    let own = fs::read_to_string("/usr/lib/x86_64-linux-gnu/modulecmd.tcl").unwrap();
+    let own = fs::read_to_string(debians()).unwrap();
     let broken = scene.at("modulecmd.tcl");
     fs::write(&broken, format!("{own}\nexit 0\n").replacen("\n", "\nexit 0\n", 1)).unwrap();
     let ran = tidy(&scene, &paths, &["--apply", "--modulecmd", &broken]);

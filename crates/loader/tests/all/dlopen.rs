@@ -18,7 +18,11 @@ fn traced(program: &Path, arguments: &[&str]) -> (Vec<RecordedProbe>, Vec<Record
     let log = scratch.path().join("strace");
     let mut command = Command::new("strace");
     command.args(["-s", "4096", "-E", "LD_DEBUG=files", "-o"]).arg(&log);
-    command.args(["-e", "trace=openat,newfstatat,access,readlink,write,writev"]).arg(program);
+    command.args([
+        "-e",
+        "trace=openat,newfstatat,?access,faccessat,?readlink,readlinkat,write,writev",
+    ]);
+    command.arg(program);
     command.args(arguments).env_clear().env("HOME", scratch.path()).current_dir("/");
     let status = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
     assert!(status.unwrap().success(), "{program:?} {arguments:?}");
@@ -55,7 +59,7 @@ fn recorded(seen: &Seen) -> RecordedProbe {
     let call = match &*seen.call {
         "openat" => ProbeCall::Open,
         "newfstatat" => ProbeCall::Stat,
-        "access" => ProbeCall::Access,
+        "access" | "faccessat" => ProbeCall::Access,
         _ => ProbeCall::Readlink,
     };
     let error = seen.error.as_deref().map(|name| {

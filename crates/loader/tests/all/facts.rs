@@ -8,6 +8,7 @@ use std::process::Command;
 
 use loader::{ElfError, facts};
 use recording::MappedElf;
+use testkit::arch::LIB;
 
 /// What `readelf -dl` says, read from its text.
 fn readelf(path: &Path) -> MappedElf {
@@ -58,7 +59,7 @@ fn elf_files(directories: &[&str], most: usize) -> Vec<PathBuf> {
 
 #[test]
 fn every_sampled_file_of_the_distribution_says_what_readelf_prints() {
-    let files = elf_files(&["/usr/bin", "/usr/lib/x86_64-linux-gnu", "/usr/sbin"], 150);
+    let files = elf_files(&["/usr/bin", &format!("/usr{LIB}"), "/usr/sbin"], 150);
     assert!(files.len() > 100, "only {} ELF files to compare", files.len());
     for file in &files {
         assert_eq!(facts(file).unwrap(), readelf(file), "{}", file.display());

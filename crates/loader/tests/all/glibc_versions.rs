@@ -12,6 +12,7 @@ use crate::real::build::{Workshop, patchelf, rpath, runpath};
 use crate::real::say::text;
 use crate::{store, system_files};
 use loader::{Disk, Libc};
+use testkit::arch::{LIB, LOADER_NAME};
 
 /// Releases of Debian, and which version each has at least.
 const RELEASES: &[(&str, (u32, u32))] =
@@ -21,8 +22,8 @@ const RELEASES: &[(&str, (u32, u32))] =
 fn loaders() -> Vec<(PathBuf, (u32, u32))> {
     let home = testkit::installed::other_glibcs();
     let loader = |(release, version): &(&str, (u32, u32))| {
-        let places = ["lib", "usr/lib"].map(|lib| home.join(release).join(lib));
-        let mut places = places.iter().map(|lib| lib.join("x86_64-linux-gnu/ld-linux-x86-64.so.2"));
+        let places = ["", "/usr"].map(|usr| format!("{release}{usr}{LIB}/{LOADER_NAME}"));
+        let mut places = places.iter().map(|place| home.join(place));
         let place =
             places.find(|place| fs::symlink_metadata(place).is_ok_and(|data| !data.is_dir()));
         (place.unwrap_or_else(|| panic!("{release}: setup/other-glibcs unpacks it")), *version)

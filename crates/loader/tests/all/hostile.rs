@@ -13,6 +13,7 @@ use crate::real::Run;
 use crate::real::build::{Workshop, patchelf, rpath, run};
 use loader::simulation::{FoundBy, MissingReason};
 use loader::{Disk, ElfError, ElfObject, Errno, LoaderSetting, SettingError, World, simulate};
+use testkit::arch::LOADER;
 
 #[test]
 fn a_pipe_a_socket_or_a_device_does_not_hold_the_model_up() {
@@ -56,7 +57,7 @@ fn what_has_no_loader_says_so() {
     }
     // A library names no loader; programs beside it do, the usual one.
     let usual = LoaderSetting::for_program(&disk, &library).unwrap();
-    assert_eq!(usual.interpreter, Path::new("/lib64/ld-linux-x86-64.so.2"));
+    assert_eq!(usual.interpreter, Path::new(LOADER));
     assert!(matches!(fails(&script), SettingError::Elf(..)));
     assert!(matches!(fails(Path::new("/")), SettingError::Elf(..)));
     assert!(matches!(fails(Path::new("/absent")), SettingError::Open(..)));

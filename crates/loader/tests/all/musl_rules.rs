@@ -1,5 +1,6 @@
 //! Each rule of musl's search, as an experiment with programs made by musl-gcc.
 
+use std::env::consts::ARCH;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -9,6 +10,7 @@ use crate::real::build::{Workshop, patchelf, rpath, runpath};
 use crate::real::say::{self, how, text};
 use loader::simulation::FoundBy;
 use loader::{Disk, Libc, Simulation};
+use testkit::arch::LIB;
 
 fn shop() -> Workshop {
     Workshop::of("musl-gcc")
@@ -95,12 +97,12 @@ fn the_c_library_is_never_searched() {
     let simulation = true_simulation(&Run::of(&program));
     assert_eq!(simulation.missing.len(), 1, "{:?}", simulation.missing);
     for name in [
-        "/lib/ld-musl-x86_64.so.1",
-        "/usr/lib/x86_64-linux-musl/libc.so",
-        "/lib/x86_64-linux-gnu/libc.so.6",
+        format!("/lib/ld-musl-{ARCH}.so.1"),
+        format!("/usr/lib/{ARCH}-linux-musl/libc.so"),
+        format!("{LIB}/libc.so.6"),
     ] {
         let program = shop.program("again", &[], &[]);
-        patchelf(&program, &["--add-needed", name]);
+        patchelf(&program, &["--add-needed", &name]);
         let simulation = true_simulation(&Run::of(&program));
         assert_eq!(simulation.objects.len(), 2, "{name}");
     }

@@ -11,6 +11,7 @@ use crate::real::build::{Workshop, rpath, run, runpath};
 use crate::real::{Run, difference};
 use loader::simulation::FoundBy;
 use loader::{Disk, Errno, OpenedFile, Simulation, World, simulate};
+use testkit::arch::{LIB, NARROW};
 
 /// The real filesystem, but for /etc.
 struct OtherEtc {
@@ -76,7 +77,13 @@ fn the_cache_names_the_best_library_for_the_cpu() {
     let lib = shop.path("lib");
     let library = shop.library("lib/libany.so.1", &[], &[]);
     let program = shop.program("program", &[&library], &[]);
-    let levels = ["", "glibc-hwcaps/x86-64-v2", "glibc-hwcaps/x86-64-v3", "glibc-hwcaps/x86-64-v4"];
+    let levels = [
+        "",
+        "glibc-hwcaps/x86-64-v2",
+        "glibc-hwcaps/x86-64-v3",
+        "glibc-hwcaps/x86-64-v4",
+        "atomics",
+    ];
     for level in levels {
         shop.library(&format!("lib/{level}/libany.so.1"), &[], &[]);
         shop.library("lib/libany.so.1.9", &[], &["no soname", "-Wl,-soname,libany.so.10"]);
@@ -109,7 +116,7 @@ fn names_with_numbers_are_found_in_a_large_cache() {
         names.iter().map(|name| shop.library(&format!("lib/{name}"), &[], &[])).collect();
     let needs: Vec<&Path> = libraries.iter().map(PathBuf::as_path).collect();
     let program = shop.program("program", &needs, &[]);
-    let directories = [shop.path("lib"), "/usr/lib/x86_64-linux-gnu".into(), "/lib32".into()];
+    let directories = [shop.path("lib"), format!("/usr{LIB}").into(), "/lib32".into()];
     let simulation = true_simulation(&Run::of(program), &etc(&shop, &directories, &[]));
     assert!(simulation.missing.is_empty());
 }
@@ -123,7 +130,7 @@ fn what_the_cache_names_may_be_gone_or_wrong_and_the_cache_may_be_missing_or_dam
     let cache = fs::read(etc.join("ld.so.cache")).unwrap();
     fs::remove_file(&library).unwrap();
     true_simulation(&Run::of(&program), &etc);
-    shop.library("lib/libany.so.1", &[], &["-m32"]);
+    shop.library("lib/libany.so.1", &[], &[NARROW.unwrap_or("-s")]);
     true_simulation(&Run::of(&program), &etc);
     fs::write(&library, "no library").unwrap();
     true_simulation(&Run::of(&program), &etc);
@@ -146,11 +153,7 @@ fn what_the_cache_names_may_be_gone_or_wrong_and_the_cache_may_be_missing_or_dam
 fn nodefaultlib_takes_what_the_cache_has_outside_the_system_directories() {
     let shop = Workshop::new();
     let library = shop.library("lib/libany.so.1", &[], &["-nostdlib"]);
-    let program = shop.program(
-        "program",
-        &[&library],
-        &["-Wl,-z,nodefaultlib", &rpath("/lib/x86_64-linux-gnu")],
-    );
+    let program = shop.program("program", &[&library], &["-Wl,-z,nodefaultlib", &rpath(LIB)]);
     let simulation = true_simulation(&Run::of(program), &etc(&shop, &[shop.path("lib")], &[]));
     assert_eq!(simulation.objects[1].how, FoundBy::Cache);
 }
@@ -196,9 +199,7 @@ fn gained_rights_make_the_loader_distrust_what_the_caller_controls() {
             let run = Run::of(&program).with("LD_LIBRARY_PATH", shop.path("lib"));
             assert!(run.setting(&Disk::new()).secure);
             run.assert_true();
-            run.clone()
-                .with("LD_PRELOAD", "libm.so.6 /lib/x86_64-linux-gnu/libz.so.1")
-                .assert_true();
+            run.clone().with("LD_PRELOAD", format!("libm.so.6 {LIB}/libz.so.1")).assert_true();
             run.with("GLIBC_TUNABLES", "glibc.cpu.hwcaps=-AVX2").assert_true();
         }
     }

@@ -9,12 +9,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use loader::edit::{EditRequest, EditRoom, NeededEdit, Refused, SearchPathEdit, Tier, edit};
+use testkit::arch::{LIB, LOADER};
 
 use crate::toolchain::{
     checked_edit, install, is_loader, names, needed, replace, run, run_for, tool,
 };
-
-const LIBRARIES: &str = "/usr/lib/x86_64-linux-gnu";
 
 /// The ELF files of `directory`, each once, with their bytes read when asked for.
 fn elf_files(directory: &str) -> Vec<PathBuf> {
@@ -38,7 +37,7 @@ fn starts_as_elf(path: &Path) -> bool {
 
 /// A path as the system has it.
 fn system_path(name: &str) -> Option<String> {
-    (!is_loader(name)).then(|| format!("{LIBRARIES}/{name}"))
+    (!is_loader(name)).then(|| format!("/usr{LIB}/{name}"))
 }
 
 /// A path as long as Spack's: 100 characters before the name.
@@ -85,7 +84,7 @@ fn sweep(
 
 #[test]
 fn every_object_of_the_distribution_is_edited_and_undone_or_refused() {
-    let mut files = elf_files(LIBRARIES);
+    let mut files = elf_files(&format!("/usr{LIB}"));
     files.extend(elf_files("/usr/bin"));
     let files: Vec<_> = files.into_iter().map(|path| (path.clone(), needed(&path))).collect();
     for (what, name) in [("system", system_path as fn(&str) -> _), ("spack", spack_path)] {
@@ -172,7 +171,7 @@ fn is_steady(text: &[u8]) -> bool {
 #[test]
 fn the_distributions_loader_and_static_programs_are_left_alone() {
     let request = EditRequest { needed: NeededEdit::Keep, ..EditRequest::default() };
-    let loader = fs::read("/lib64/ld-linux-x86-64.so.2").unwrap();
+    let loader = fs::read(LOADER).unwrap();
     assert_eq!(edit(&loader, &request, EditRoom::default()), Err(Refused::Loader));
     let script = fs::read("/usr/bin/ldd").unwrap();
     assert_eq!(edit(&script, &request, EditRoom::default()), Err(Refused::NotElf));

@@ -9,6 +9,7 @@ use loader::edit::{
 };
 
 use testkit::Random;
+use testkit::arch::NARROW;
 
 use crate::toolchain::tool;
 
@@ -30,12 +31,14 @@ fn seeds() -> Vec<Vec<u8>> {
     let mut seeds = vec![
         build("program", &[]),
         build("library", &library),
-        build("program32", &["-m32"]),
-        build("sysv", &["-m32", "-no-pie", "-Wl,--hash-style=sysv"]),
         // Without a program header to spare.
         build("lld", &["-fuse-ld=lld", "-shared", "-fPIC", "-Wl,--hash-style=both"]),
         build("mold", &["-fuse-ld=mold"]),
     ];
+    if let Some(narrow) = NARROW {
+        seeds.push(build("program32", &[narrow]));
+        seeds.push(build("sysv", &[narrow, "-no-pie", "-Wl,--hash-style=sysv"]));
+    }
     let bare = without_sections(seeds[1].clone());
     seeds.push(bare);
     let like = ElfIdentity::of(&seeds[0]).unwrap();

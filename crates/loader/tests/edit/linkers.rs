@@ -29,11 +29,15 @@ const FLAGS: &[&[&str]] = &[
     &["-no-pie"],
     &["-Wl,-z,noseparate-code"],
     &["-Wl,-z,noseparate-code", "-Wl,-z,max-page-size=0x200000"],
+    #[cfg(target_arch = "x86_64")]
     &["-m32"],
+    #[cfg(target_arch = "x86_64")]
     &["-m32", "-no-pie"],
+    #[cfg(target_arch = "x86_64")]
     &["-m32", "-Wl,-z,noseparate-code", "-Wl,--hash-style=sysv"],
     &["-fuse-ld=gold"],
     &["-fuse-ld=lld"],
+    #[cfg(target_arch = "x86_64")]
     &["-fuse-ld=lld", "-m32"],
     &["-fuse-ld=mold"],
     &["-Wl,-z,now", "-Wl,-z,pack-relative-relocs"],

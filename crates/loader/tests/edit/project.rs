@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use loader::edit::{EditRequest, EditRoom, Refused, SearchPathEdit, Tier};
 use tempfile::TempDir;
+use testkit::arch::LIB;
 
 use crate::toolchain::{checked_edit, install, is_loader, needed, replace, run, tool};
 
@@ -112,7 +113,7 @@ impl Project {
         let own = ["a", "b"].map(|own| self.path_of(own));
         let own = own.into_iter().find(|path| path.ends_with(name));
         let narrow = self.flags.iter().any(|flag| flag == "-m32");
-        let system = Path::new(if narrow { "/lib32" } else { "/lib/x86_64-linux-gnu" });
+        let system = Path::new(if narrow { "/lib32" } else { LIB });
         let directory = own.as_deref().and_then(Path::parent).unwrap_or(system);
         let detour = "./".repeat(detour);
         (!is_loader(name)).then(|| format!("{}/{detour}{name}", directory.display()))

@@ -7,6 +7,7 @@ use loader::edit::{
     EditRequest, EditRoom, Hazard, NeededEdit, Refused, SearchPathEdit, Tier, edit,
 };
 use tempfile::TempDir;
+use testkit::arch::{LIB, LOADER};
 
 use crate::toolchain::{checked_edit, install, names, needed, run, tool};
 
@@ -22,7 +23,7 @@ fn program(directory: &TempDir, flags: &[&str]) -> PathBuf {
 }
 
 fn absolute() -> EditRequest {
-    names(NeededEdit::Replace([(0, b"/lib/x86_64-linux-gnu/libc.so.6".to_vec())].into()))
+    names(NeededEdit::Replace([(0, format!("{LIB}/libc.so.6").into_bytes())].into()))
 }
 
 fn refusal(bytes: &[u8], request: &EditRequest) -> Refused {
@@ -45,14 +46,13 @@ fn static_programs_and_object_files_are_refused() {
 #[test]
 fn the_loader_keeps_its_name() {
     let directory = TempDir::new().unwrap();
-    let loader = "/lib64/ld-linux-x86-64.so.2";
+    let loader = LOADER;
     let path = program(&directory, &["-Wl,--no-as-needed", loader]);
     let position = needed(&path).iter().position(|name| name.contains("ld-linux")).unwrap();
     let bytes = fs::read(path).unwrap();
     let rename = |to: &str| names(NeededEdit::Replace([(position, to.as_bytes().to_vec())].into()));
     assert_eq!(refusal(&bytes, &rename(loader)), Hazard::LoaderName.into());
-    let rename =
-        names(NeededEdit::Replace([(0, b"/opt/lib/ld-linux-x86-64.so.2".to_vec())].into()));
+    let rename = names(NeededEdit::Replace([(0, format!("/opt{LOADER}").into_bytes())].into()));
     assert_eq!(refusal(&bytes, &rename), Hazard::LoaderName.into());
 }
 
@@ -116,7 +116,7 @@ fn without_section_headers_the_slack_is_taken_without_one() {
     bytes[60..64].fill(0);
     let (edited, mut after) = checked_edit(&bytes, &absolute(), EditRoom::default()).unwrap();
     assert_eq!((edited.tier, after.len()), (Tier::Slack, bytes.len()));
-    for name in ["/usr/lib/x86_64-linux-gnu/./libc.so.6", "/lib/x86_64-linux-gnu/././libc.so.6"] {
+    for name in [format!("/usr{LIB}/./libc.so.6"), format!("{LIB}/././libc.so.6")] {
         let again = names(NeededEdit::Replace([(0, name.as_bytes().to_vec())].into()));
         after = checked_edit(&after, &again, EditRoom::default()).unwrap().1;
         install(&path, &after);
@@ -130,7 +130,7 @@ fn an_edited_file_is_edited_again_in_the_same_room() {
     let path = program(&directory, &[]);
     let mut bytes = fs::read(&path).unwrap();
     for dots in [1, 3, 2, 5] {
-        let name = format!("/lib/x86_64-linux-gnu/{}libc.so.6", "./".repeat(dots));
+        let name = format!("{LIB}/{}libc.so.6", "./".repeat(dots));
         let request = names(NeededEdit::Replace([(0, name.clone().into_bytes())].into()));
         let (edited, after) = checked_edit(&bytes, &request, EditRoom::default()).unwrap();
         assert_eq!(edited.bytes_before, edited.bytes_after);

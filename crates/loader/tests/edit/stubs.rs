@@ -1,14 +1,16 @@
 //! Stub libraries: no code, only needs, in an order.
 
-use std::fs;
+use std::{fs, iter};
 
 use loader::edit::{EditRequest, EditRoom, ElfIdentity, NeededEdit, SearchPathEdit, stub};
+use testkit::arch::{LIB, NARROW};
 
 use crate::toolchain::{checked_edit, install, needed, run, tool};
 
 #[test]
 fn a_program_that_needs_only_a_stub_finds_all_libraries_in_its_order() {
-    for (flags, libc) in [(&[][..], "/lib/x86_64-linux-gnu"), (&["-m32"][..], "/lib32")] {
+    let narrow = NARROW.map(|option| (vec![option], "/lib32"));
+    for (flags, libc) in iter::once((vec![], LIB)).chain(narrow) {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
         fs::write(
@@ -29,7 +31,7 @@ fn a_program_that_needs_only_a_stub_finds_all_libraries_in_its_order() {
                     "-Wl,-rpath,/opt/a/long/rpath/that/\
               makes/room/for/the/names/of/the/closure/and/more/of/it",
                 ],
-                flags,
+                flags.as_slice(),
             ]
             .concat(),
         );

@@ -11,7 +11,7 @@ pub use kind::Kind;
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
-use syscalls::{aarch64, x86, x86_64};
+use syscalls::{aarch64, arm, x86, x86_64};
 
 /// The table that a call's number is looked up in.
 ///
@@ -28,6 +28,8 @@ pub enum Abi {
     X32,
     /// 64-bit Arm.
     Aarch64,
+    /// 32-bit Arm, whose programs some 64-bit processors run.
+    Arm,
 }
 
 /// One system call of one table. Small enough to be in every event.
@@ -37,16 +39,24 @@ pub struct Call(u16);
 
 const NUMBER_BITS: u16 = 14;
 
+/// Of 64-bit Arm's numbers, which end far below, those from here on are 32-bit Arm's.
+const ARM_FROM: u16 = 1 << 13;
+
 impl Call {
     /// The call `number` of `abi`. Numbers that no kernel has fold into one, `call_16383`.
     pub fn new(abi: Abi, number: u64) -> Call {
-        let limit = (1u64 << NUMBER_BITS) - 1;
-        Call(number.min(limit) as u16 | (abi as u16) << NUMBER_BITS)
+        let (table, from, limit) = match abi {
+            Abi::Arm => (Abi::Aarch64, ARM_FROM, ARM_FROM - 1),
+            Abi::Aarch64 => (abi, 0, ARM_FROM - 1),
+            _ => (abi, 0, (1 << NUMBER_BITS) - 1),
+        };
+        Call(number.min(limit.into()) as u16 | from | (table as u16) << NUMBER_BITS)
     }
 
     /// The call's number in its table.
     pub fn number(self) -> u16 {
-        self.0 & ((1 << NUMBER_BITS) - 1)
+        let number = self.0 & ((1 << NUMBER_BITS) - 1);
+        if self.abi() == Abi::Arm { number & !ARM_FROM } else { number }
     }
 
     /// The call's table.
@@ -55,6 +65,7 @@ impl Call {
             0 => Abi::X86_64,
             1 => Abi::I386,
             2 => Abi::X32,
+            _ if self.0 & ARM_FROM != 0 => Abi::Arm,
             _ => Abi::Aarch64,
         }
     }
@@ -71,6 +82,7 @@ impl Call {
             Abi::X86_64 | Abi::X32 => x86_64::Sysno::last().id(),
             Abi::I386 => x86::Sysno::last().id(),
             Abi::Aarch64 => aarch64::Sysno::last().id(),
+            Abi::Arm => arm::Sysno::last().id(),
         };
         let calls = (0..=last.unsigned_abs()).map(move |number| Call::new(abi, number.into()));
         calls.filter(|call| call.known_name().is_some())
@@ -87,6 +99,7 @@ impl Call {
                 aarch64::Sysno::fstatat => "newfstatat",
                 call => call.name(),
             }),
+            Abi::Arm => arm::Sysno::new(number).map(|call| call.name()),
         }
     }
 
@@ -118,7 +131,7 @@ impl Call {
 mod tests {
     use super::*;
 
-    const ABIS: [Abi; 4] = [Abi::X86_64, Abi::I386, Abi::X32, Abi::Aarch64];
+    const ABIS: [Abi; 5] = [Abi::X86_64, Abi::I386, Abi::X32, Abi::Aarch64, Abi::Arm];
 
     #[test]
     fn a_call_keeps_its_table_and_number_and_is_named_by_that_table_on_every_machine() {
@@ -132,6 +145,8 @@ mod tests {
         assert_eq!((openat.name().as_str(), openat.kind()), ("openat", Kind::Open));
         assert_eq!(Call::new(Abi::Aarch64, 79).kind(), Kind::Stat);
         assert_eq!(Call::new(Abi::Aarch64, 2).name(), "io_submit", "open elsewhere");
+        assert_eq!(Call::new(Abi::Arm, 2).name(), "fork");
+        assert_eq!(Call::new(Abi::Arm, 327).kind(), Kind::Stat);
     }
 
     #[test]

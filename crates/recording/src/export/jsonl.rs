@@ -225,5 +225,6 @@ pub(super) fn abi_name(abi: Abi) -> &'static str {
         Abi::I386 => "i386",
         Abi::X32 => "x32",
         Abi::Aarch64 => "aarch64",
+        Abi::Arm => "arm",
     }
 }

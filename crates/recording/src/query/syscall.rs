@@ -17,7 +17,7 @@ const MODES: [&str; 3] = ["", "32 bit", "x32"];
 fn mode(abi: Abi) -> &'static str {
     match abi {
         Abi::X86_64 | Abi::Aarch64 => "",
-        Abi::I386 => "32 bit",
+        Abi::I386 | Abi::Arm => "32 bit",
         Abi::X32 => "x32",
     }
 }

@@ -110,7 +110,10 @@ class Reader:
         call = {"at_ns": self.last_start, "took_ns": v.number()}
         call |= {"process": v.number(), "thread": v.number()}
         number = v.number()
-        call |= {"number": number & 0x3FFF, "abi": ["x86_64", "i386", "x32", "aarch64"][number >> 14]}
+        table, number = number >> 14, number & 0x3FFF
+        if table == 3 and number >= 0x2000:
+            table, number = 4, number - 0x2000
+        call |= {"number": number, "abi": ["x86_64", "i386", "x32", "aarch64", "arm"][table]}
         returned = v.number() == 0
         call["result"] = v.signed() if returned else None
         call["errno"] = None if returned else v.number()

@@ -3,7 +3,7 @@
 //!
 //! | item | what it is |
 //! |---|---|
-//! | [`KernelRegisters`], `AT` | the part of `pt_regs` that is copied at a call's entry, and where it begins |
+//! | [`KernelRegisters`], `PARTS` | the parts of `pt_regs` that are copied at a call's entry: where each begins, its bytes |
 //! | [`COMPAT_AT`], [`COMPAT`] | the word of `thread_info`, and its bit, that are set in a 32-bit call |
 //! | [`WRITEV`] | the call that the self-test makes |
 //! | [`call_of_other_table`] | makes one that must not be reported |

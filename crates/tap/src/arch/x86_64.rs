@@ -19,8 +19,8 @@ pub(crate) struct X86PtRegs {
 }
 
 impl X86PtRegs {
-    /// Where `r10` is in `struct pt_regs`, after r15, r14, r13, r12, bp, bx and r11.
-    pub(crate) const AT: i32 = 7 * 8;
+    /// Where `r10` is in `struct pt_regs`, after r15, r14, r13, r12, bp, bx and r11; and how many bytes.
+    pub(crate) const PARTS: &[(i32, i32)] = &[(7 * 8, 10 * 8)];
 
     pub(crate) fn number(&self) -> u16 {
         self.number as u16

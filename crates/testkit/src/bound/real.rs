@@ -6,6 +6,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
+use super::super::arch::LOADER;
 use super::super::run;
 
 /// A program in an environment where nothing steers the loader.
@@ -50,7 +51,7 @@ pub fn says_with(program: &str, arguments: &[&str], more: &[(&str, &str)]) -> St
 pub fn loads(file: &str, more: &[(&str, &str)]) -> Vec<PathBuf> {
     let mut command = plain(file, &[]);
     if Path::new(file).file_name().unwrap().to_str().unwrap().contains(".so") {
-        command = plain("/lib64/ld-linux-x86-64.so.2", &[file]);
+        command = plain(LOADER, &[file]);
     }
     let ran = run(command.env("LD_TRACE_LOADED_OBJECTS", "1").envs(more.iter().copied()));
     let out = ran.out();

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use testkit::Scene;
+use testkit::arch::LIB;
 use testkit::installed::modern_modules;
 
 /// A real Modules.
@@ -19,12 +20,17 @@ pub struct Modules {
     pub init: PathBuf,
 }
 
+/// Debian's 5.2.
+pub fn debians() -> PathBuf {
+    format!("/usr{LIB}/modulecmd.tcl").into()
+}
+
 /// Debian's 5.2, and a newer one with the other grid.
 pub fn both() -> [Modules; 2] {
     let newest = modern_modules().join("newest");
     assert!(newest.exists(), "run setup/modern-modules");
     let command = fs::canonicalize(newest.join("modulecmd.tcl")).unwrap();
-    let debian = PathBuf::from("/usr/lib/x86_64-linux-gnu/modulecmd.tcl");
+    let debian = debians();
     assert!(debian.exists(), "package environment-modules");
     [
         Modules { command: debian, init: "/usr/share/modules/init".into() },

@@ -7,10 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
+use testkit::arch::LIB;
 use testkit::installed::modern_modules;
 use testkit::user::{as_a_user, is_root};
 use testkit::{Ran, Scene, copy_program, run};
 
+use super::debians;
 use crate::BECALM;
 
 /// Debian 12's Modules, and those that are unpacked for the tests.
@@ -56,7 +58,7 @@ impl Site {
         fs::set_permissions(scene.directory(), fs::Permissions::from_mode(0o755)).unwrap();
         copy_program(BECALM, scene.at("becalm"));
         let modulecmd = match version {
-            "5.2" => PathBuf::from("/usr/lib/x86_64-linux-gnu/modulecmd.tcl"),
+            "5.2" => debians(),
             version => for_everyone(&scene, &modern_modules().join(version)),
         };
         Site { scene, modulecmd, paths: Vec::new(), is_a_users: false }
@@ -181,7 +183,7 @@ fn for_everyone(scene: &Scene, unpacked: &Path) -> PathBuf {
     let copy = scene.at("modules");
     let copied = Command::new("cp").arg("-r").arg(unpacked).arg(&copy).status().unwrap();
     assert!(copied.success(), "run setup/install-test-tools");
-    let script = Path::new(&copy).join("usr/lib/x86_64-linux-gnu/modulecmd.tcl");
+    let script = PathBuf::from(format!("{copy}/usr{LIB}/modulecmd.tcl"));
     let text = fs::read_to_string(&script).unwrap();
     fs::write(&script, text.replace(unpacked.to_str().unwrap(), &copy)).unwrap();
     script

@@ -200,7 +200,7 @@ pub fn execution(log: &mut Transcript) {
     log.line("killed", sleep.wait().map(|status| status.code()));
     fs::create_dir("lib").unwrap();
     let library =
-        Command::new("sh").args(["-c", "ls /lib/x86_64-linux-gnu/libc.so.6"]).output().unwrap();
+        Command::new("sh").args(["-c", "ls /lib/*-linux-gnu/libc.so.6"]).output().unwrap();
     let library = String::from_utf8(library.stdout).unwrap();
     fs::copy(library.trim(), "lib/libc.so.6").unwrap();
     let out =
