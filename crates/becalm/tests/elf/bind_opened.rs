@@ -134,3 +134,42 @@ fn a_library_that_finds_the_machines_file_alone_is_not_bound_to_a_programs_copy(
     assert!(changed(&site.bind(&[])).contains(&app.as_str()));
     assert_eq!(seen(), before);
 }
+
+/// The first that is loaded of two libraries by one name serves whoever is opened afterwards: bound, each
+/// would load its own.
+#[test]
+fn plug_ins_that_find_two_files_by_one_name_share_the_first_in_whatever_order_they_are_opened() {
+    for options in MODES {
+        let site = Site::new();
+        let [q, other] = ["a", "b"].map(|prefix| site.part(prefix, "q", &[]));
+        let one = site.part("p", "one", &[&site.runpath(&["n", "m", "a/lib"]), &q]);
+        let two = site.part("p", "two", &[&site.runpath(&["n", "m", "b/lib"]), &other]);
+        let host = site.build("h/bin/host", &["opens.c", "-ldl", &site.rpath(&["n", "m"])]);
+        let seen = || [says(&host, &[&one, &two]), says(&host, &[&two, &one])];
+        let before = seen();
+        assert!(before.iter().all(|said| said.matches("q of ").count() == 1), "{before:?}");
+        let bound = site.bind(options);
+        assert!(changed(&bound).contains(&host.as_str()), "{options:?}: {bound:#}");
+        assert_eq!(seen(), before, "{options:?}");
+    }
+}
+
+/// What has no list is served by the program's DT_RPATH, which no link of another file's comes before.
+#[test]
+fn a_plug_in_without_a_list_is_served_by_the_programs_whatever_another_plug_in_finds() {
+    for options in MODES.into_iter().chain([&["--mode=farm", "--overridable"][..]]) {
+        let site = Site::new();
+        let [q, other] = ["a", "b"].map(|prefix| site.part(prefix, "q", &[]));
+        site.part("p", "plug", &[&q]);
+        site.part("p", "two", &[&site.runpath(&["n", "m", "b/lib"]), &other]);
+        let list = site.rpath(&["n", "m", "p/lib", "a/lib"]);
+        let host = site.build("h/bin/host", &["opens.c", "-ldl", &list]);
+        let (plug, two) = ("libplug.so.1", "libtwo.so.1");
+        let orders = [&[plug][..], &[two], &[plug, two], &[two, plug], &[&q, two]];
+        let seen = || orders.map(|order| says(&host, order));
+        let before = seen();
+        assert!(before[0].contains("q of a") && before[1].contains("q of b"), "{before:?}");
+        site.bind(options);
+        assert_eq!(seen(), before, "{options:?}");
+    }
+}

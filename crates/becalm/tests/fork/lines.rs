@@ -278,6 +278,18 @@ fn zsh_is_asked_for_its_lines_in_functions_sourced_files_and_evals() {
     assert_eq!(named(&found), expected(&[("\u{e3}.zsh:3", "true", 2)]));
 }
 
+/// A subshell that becomes its last command has run the text before.
+#[test]
+fn a_line_of_a_text_is_one_whatever_its_subshells_become() {
+    let scene = Scene::new();
+    let text = "for a in 1 2 3; do ( /bin/date >/dev/null; /bin/true ) | cat; done; :";
+    for shell in ["bash", "zsh"] {
+        let found = lines(&scene, &[shell, "-c", text]);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found["-:1"]["date"], 3, "{found:?}");
+    }
+}
+
 #[test]
 fn perl_is_asked_for_the_statement_that_starts_something() {
     let scene = Scene::new();
@@ -308,6 +320,15 @@ fn perl_is_asked_for_the_statement_that_starts_something() {
         ("main.pl:9", "true", 1),
     ]);
     assert_eq!(lines(&scene, &["./main.pl"]), wanted);
+    // A thread has an interpreter of its own, which nobody looks for: no line is better than another's.
+    scene.file(
+        "threads.pl",
+        "use threads;\nthreads->create(sub { system('/bin/true'); system('/bin/true') })->join;\n\n\
+         system('/bin/false');\n",
+        0o644,
+    );
+    let found = lines(&scene, &["perl", "threads.pl"]);
+    assert_eq!(found, expected(&[("threads.pl:4", "false", 1)]));
     // What a shell does by itself, Perl does not.
     let ran = run(&mut becalm(&scene, &["fork", "lines", "--json", "--", "./main.pl"]));
     for line in answer(&ran)["lines"].as_array().unwrap() {

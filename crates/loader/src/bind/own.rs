@@ -148,11 +148,10 @@ impl<'a> OwnLists<'a> {
         self.holders.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether directories of lists hold several files by a name.
-    pub fn hold_several(&self, name: &OsStr) -> bool {
-        let holders = self.holders_of(name);
-        let mut files = holders.iter().map(|directory| self.file_in(*directory, name));
-        holders.len() > 1 && files.next().is_some_and(|first| files.any(|other| other != first))
+    /// Whether a directory of lists holds another file by a name than these.
+    pub fn hold_another(&self, name: &OsStr, files: &HashSet<FileId>) -> bool {
+        let mut held = self.holders_of(name).iter().map(|directory| self.file_in(*directory, name));
+        held.any(|file| file.is_some_and(|file| !files.contains(&file)))
     }
 
     fn first_directory(&self, positions: &ListPositions, name: &OsStr) -> Option<usize> {
@@ -161,8 +160,8 @@ impl<'a> OwnLists<'a> {
         own.map(|(_, number)| number)
     }
 
-    /// What a directory holds by a name. A variant for some hardware is there as well as the file, or instead of it; which one would be
-    /// taken does not matter to whom it is compared with.
+    /// What a directory holds by a name. A variant for some hardware is there as well as the file, or
+    /// instead of it; which one would be taken does not matter to whom it is compared with.
     pub fn file_in(&self, directory: usize, name: &OsStr) -> Option<FileId> {
         let opened = self.world.open(&self.directories[directory].join(name));
         opened.ok().map(|opened| opened.id)

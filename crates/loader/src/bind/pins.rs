@@ -281,6 +281,10 @@ fn by_itself(
         if let Some(open) = unsafe_to_pin(rules, (file, name), votes, alone) {
             return Pin::Open(open);
         }
+        // Whoever opens it may have opened another copy's user before.
+        if !rules.name_copies && votes.iter().any(|vote| rules.copies.has_any_of(vote, alone)) {
+            return Pin::Open(SearchedReason::SeveralCopies);
+        }
         let others = winners.get(name).is_some_and(|ids| ids.iter().any(|id| id != to));
         match found {
             ResolvedBy::ByList { of: 0, .. } if !others => Pin::To(*to),

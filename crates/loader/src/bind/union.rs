@@ -75,7 +75,7 @@ fn searched_names(known: &BindFacts<'_>) -> BTreeMap<OsString, PathBuf> {
         let mut led = lists.iter().filter_map(|list| known.own.leads_to(list, name));
         led.any(|id| !ids.contains(&id))
     };
-    served.retain(|name, ids| !(known.own.hold_several(name) && is_elsewhere(name, ids)));
+    served.retain(|name, ids| !(known.own.hold_another(name, ids) && is_elsewhere(name, ids)));
     let one = |(name, ids): (&OsStr, HashSet<FileId>)| {
         let mut ids = ids.into_iter();
         let (Some(id), None) = (ids.next(), ids.next()) else { return None };

@@ -265,10 +265,14 @@ fn key(recording: &Recording, process: &Process) -> Option<LineOrigin> {
     Some((frame.file, frame.line, of))
 }
 
-/// The process that runs the text a process was started from: the nearest above it that has
-/// executed anything.
+/// The process that runs the text a process was started from: the nearest above it that had
+/// executed anything by then. (A subshell may become its last command.)
 fn shell_of(recording: &Recording, process: &Process) -> Option<ProcessId> {
-    Some(recording.executed(process.parent?)?.id)
+    let (mut at, mut above) = (process.started, recording.process(process.parent?));
+    while above.execs.first().is_none_or(|exec| exec.at > at) {
+        (at, above) = (above.started, recording.process(above.parent?));
+    }
+    Some(above.id)
 }
 
 /// Of each process whether one above it was started by the same line, and waits for it.

@@ -86,6 +86,10 @@ impl Observer for LineFinder {
         if matches!(runs, ScriptRuntime::Bash(_)) {
             self.copies.insert(child, places.clone());
         }
+        // What another thread forks has that one's interpreter, wherever it is.
+        if matches!(runs, ScriptRuntime::Perl(_)) && parent.tid != parent.pid {
+            return places;
+        }
         let runs = runs.clone();
         self.runs.insert(child, runs);
         places

@@ -37,8 +37,12 @@ impl Perl {
         Perl { interpreter: address.wrapping_add(bias), curcop: None, cwd: cwd.into() }
     }
 
-    /// The statement that the process executes, where it is one of a file.
+    /// The statement that the process executes, where it is one of a file. Of another thread than the first
+    /// it is not known: each has an interpreter of its own.
     pub fn place(&mut self, process: &Stopped) -> Option<ScriptFrame> {
+        if process.tid != process.pid {
+            return None;
+        }
         let interpreter = process.pointer(self.interpreter).ok()?;
         let words: [u64; LOOKED_AT] = words(process, interpreter).ok()?;
         if let Some(known) = self.curcop {

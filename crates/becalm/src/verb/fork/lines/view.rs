@@ -211,8 +211,9 @@ impl ForkLines {
         let mut notes = Vec::new();
         if lines.unknown > 0 {
             notes.push(format!(
-                "Of {} the line is not known: {} tell{} none to a recorder. bash and make \
-                 do, where they export their symbols, and Python{}.",
+                "Of {} the line is not known: {} tell{} none to a recorder here. bash, zsh, make, and \
+                 Perl of its files and its first thread do, where they export their symbols, and \
+                 Python{}.",
                 counted(lines.unknown, "process", "processes"),
                 programs(&lines.silent),
                 if lines.silent.len() == 1 { "s" } else { "" },
@@ -290,6 +291,7 @@ fn headline(lines: &ScriptLines) -> String {
 pub(super) fn place(line: &ScriptLine) -> String {
     let file = match line.file.as_deref() {
         Some(file) => format!("{}:{}", file.rsplit('/').next().unwrap_or(file), line.line),
+        None if line.runs.starts_with("perl") => format!("{} -e, line {}", line.runs, line.line),
         None => format!("{} -c, line {}", line.runs, line.line),
     };
     match &line.functions[..] {
