@@ -80,14 +80,20 @@ fn kill(processes: &[i32]) {
     }
 }
 
-/// Waits until an image has as many holders and guards as it should.
+/// Waits until an image has as many holders and guards as it should, and the same ones a moment later: one
+/// may be about to take the place of another. Who they are.
 #[track_caller]
-fn until_guarded(env: &Imaged) {
-    for _ in 0..1000 {
-        if (env.holders().len(), env.guards().len()) == (1, 2) {
-            return;
+fn until_guarded(env: &Imaged) -> (i32, [i32; 2]) {
+    let mut before = None;
+    for _ in 0..250 {
+        let now = (env.holders(), env.guards());
+        if let (&[holder], &[one, other]) = (&now.0[..], &now.1[..])
+            && before.as_ref() == Some(&now)
+        {
+            return (holder, [one, other]);
         }
-        std::thread::sleep(Duration::from_millis(5));
+        before = Some(now);
+        std::thread::sleep(Duration::from_millis(20));
     }
     panic!("holders {:?}, guards {:?}", env.holders(), env.guards());
 }
@@ -130,18 +136,18 @@ fn a_guard_that_is_killed_is_replaced_and_whoever_comes_later_joins_the_next_hol
     let env = packages();
     let mut rank = Live::start(&mut env.sh(As::User, &[], LATER));
     rank.line();
-    until_guarded(&env);
-    for guard in env.guards() {
+    for guard in until_guarded(&env).1 {
         kill(&[guard]);
         until_guarded(&env);
     }
     // The holder and its guard, in whatever order.
     for which in 0..2 {
-        kill(&[env.holders()[0], env.guards()[which]]);
-        until_guarded(&env);
-        kill(&[env.guards()[which], env.holders()[0]]);
-        until_guarded(&env);
+        let (holder, guards) = until_guarded(&env);
+        kill(&[holder, guards[which]]);
+        let (holder, guards) = until_guarded(&env);
+        kill(&[guards[which], holder]);
     }
+    until_guarded(&env);
     let mut later =
         Live::start(&mut env.sh(As::User, &[], "echo ready; read line; cat \"$0/where\""));
     assert_eq!(later.line(), "ready");
