@@ -11,8 +11,6 @@ pub(crate) struct Inherited {
     program: Option<(ProcessId, usize)>,
     /// The nearest process, itself or above, whose line is known.
     told: Option<ProcessId>,
-    /// The nearest process, itself or above, that has executed anything.
-    executed: Option<ProcessId>,
 }
 
 /// What each process has from those above it. A parent's number is below its child's.
@@ -26,9 +24,6 @@ pub(crate) fn inherited(processes: &[Process]) -> Vec<Inherited> {
                 at(&processes[parent.0 as usize], &above, process.started)
             }),
             told: has_line.then_some(process.id).or(above.and_then(|(_, above)| above.told)),
-            executed: (!process.execs.is_empty())
-                .then_some(process.id)
-                .or(above.and_then(|(_, above)| above.executed)),
         });
     }
     all
@@ -61,9 +56,10 @@ impl Recording {
         Some(self.process(self.inherited.get(process.0 as usize)?.told?))
     }
 
-    /// The nearest process, itself or above it, that has executed anything.
-    pub fn executed(&self, process: ProcessId) -> Option<&Process> {
-        Some(self.process(self.inherited.get(process.0 as usize)?.executed?))
+    /// The process whose program it ran when it was started: the nearest above it that had executed anything
+    /// by then. (A subshell may become its last command.)
+    pub fn started_in(&self, process: ProcessId) -> Option<ProcessId> {
+        Some(self.inherited.get(process.0 as usize)?.program?.0)
     }
 }
 

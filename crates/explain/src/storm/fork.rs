@@ -345,7 +345,7 @@ fn line_of<'r>(recording: &'r Recording, process: &Process) -> Option<(LineKey, 
     let frame = told.origin.as_ref()?.frames.first()?;
     let of = match frame.file {
         Some(_) => None,
-        None => told.parent.and_then(|parent| recording.executed(parent)).map(|shell| shell.id),
+        None => recording.started_in(told.id),
     };
     Some(((frame.file, frame.line, of), told))
 }

@@ -203,7 +203,7 @@ impl Gathered {
         if let Some(told) = recording.told(process.id)
             && let Some((_, callers)) = told.origin.as_ref().and_then(|it| it.frames.split_first())
         {
-            let run = (shell_of(recording, told), callers.to_vec(), program);
+            let run = (recording.started_in(told.id), callers.to_vec(), program);
             *self.repeats.entry(run).or_default() += 1;
         }
         if let Some(origin) = &process.origin
@@ -261,18 +261,8 @@ impl Gathered {
 fn key(recording: &Recording, process: &Process) -> Option<LineOrigin> {
     let told = recording.told(process.id)?;
     let frame = told.origin.as_ref()?.frames.first()?;
-    let of = if frame.file.is_none() { shell_of(recording, told) } else { None };
+    let of = if frame.file.is_none() { recording.started_in(told.id) } else { None };
     Some((frame.file, frame.line, of))
-}
-
-/// The process that runs the text a process was started from: the nearest above it that had
-/// executed anything by then. (A subshell may become its last command.)
-fn shell_of(recording: &Recording, process: &Process) -> Option<ProcessId> {
-    let (mut at, mut above) = (process.started, recording.process(process.parent?));
-    while above.execs.first().is_none_or(|exec| exec.at > at) {
-        (at, above) = (above.started, recording.process(above.parent?));
-    }
-    Some(above.id)
 }
 
 /// Of each process whether one above it was started by the same line, and waits for it.
