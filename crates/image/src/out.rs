@@ -1,20 +1,22 @@
 //! An image while it is written: a file without its name.
 
-use std::fs::{File, OpenOptions, Permissions, metadata, read_dir, remove_file};
+use std::fs::{File, Permissions, metadata, remove_file};
 use std::io;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use launch::Unfinished;
-use rustix::fs::{FlockOperation, OFlags, flock};
+use launch::{Leftovers, Unfinished};
+use rustix::fs::{FlockOperation, flock};
 use tempfile::NamedTempFile;
 
 use crate::ImageError;
 
 /// How the name of an image begins that has no other yet.
 const UNNAMED: &str = ".becalm-image-";
+
+/// A file of such a name that nobody has locked, nor written to for so long, is left of a maker that was killed.
+const HOUR: Duration = Duration::from_secs(3600);
 
 /// Who may do what with an image, before the umask.
 #[derive(Clone, Copy)]
@@ -54,7 +56,7 @@ pub(crate) struct Out {
 impl Out {
     pub(crate) fn beside(target: &Path, mode: AccessMode) -> Result<Out, ImageError> {
         let target = recording::save::followed(target);
-        clear(directory_of(&target));
+        Leftovers::Files.clear(directory_of(&target), UNNAMED, HOUR);
         let make = || {
             let file = tempfile::Builder::new()
                 .prefix(UNNAMED)
@@ -105,26 +107,6 @@ impl Out {
     pub(crate) fn unnamed(self) -> UnnamedImage {
         let Out { file, target, unfinished, private, .. } = self;
         UnnamedImage { file, target, unfinished, private }
-    }
-}
-
-/// Removes what is left of images whose makers were killed: files of this user's that nobody has locked,
-/// and has written to for an hour.
-fn clear(directory: &Path) {
-    const HOUR: Duration = Duration::from_secs(3600);
-    for entry in read_dir(directory).into_iter().flatten().flatten() {
-        let is_left = || {
-            let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
-            let file = OpenOptions::new().read(true).custom_flags(flags).open(entry.path()).ok()?;
-            let about = file.metadata().ok()?;
-            let is_ours = about.is_file() && about.uid() == rustix::process::geteuid().as_raw();
-            let is_old = about.modified().ok()?.elapsed().ok()? > HOUR;
-            (is_ours && is_old).then_some(())?;
-            flock(&file, FlockOperation::NonBlockingLockExclusive).ok()
-        };
-        if entry.file_name().as_bytes().starts_with(UNNAMED.as_bytes()) && is_left().is_some() {
-            let _ = remove_file(entry.path());
-        }
     }
 }
 

@@ -48,6 +48,7 @@ mod helper;
 mod inherited;
 mod job_stop;
 pub mod layout;
+mod leftovers;
 mod line;
 #[cfg(target_arch = "x86_64")]
 mod loaded;
@@ -76,6 +77,7 @@ pub use ended::Ended;
 pub use helper::{Helper, HelperSetting};
 pub use inherited::was_closed;
 pub use job_stop::{a_stop_is_pending, is_terminal_stop, stop_by};
+pub use leftovers::Leftovers;
 pub use line::{CommandLine, LineError};
 #[cfg(target_arch = "x86_64")]
 pub use loaded::{LoadedError, LoadedStart, LoaderSystemCall, loaded_start};

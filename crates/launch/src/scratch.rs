@@ -1,15 +1,16 @@
 //! Room for what is kept for a moment. A full disk, or none that can be written to, is no reason
 //! not to run a command: files are kept in memory, and directories where there is room.
 
-use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
+use std::fs::{self, DirBuilder, File, Metadata, Permissions};
 use std::io;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::{FlockOperation, MemfdFlags, OFlags, flock, memfd_create};
+use rustix::fs::{FlockOperation, MemfdFlags, flock, memfd_create};
 use tempfile::TempDir;
+
+use crate::Leftovers;
 
 /// An empty file that can be written and read, and goes with its last descriptor. It lies in
 /// memory (Linux 3.17), or else where temporary files do.
@@ -22,6 +23,9 @@ pub fn scratch_file() -> io::Result<File> {
         Err(_) => first_place(tempfile::tempfile_in),
     }
 }
+
+/// How long after it is made a directory is locked, at most.
+const MOMENT: Duration = Duration::from_secs(60);
 
 /// A directory that goes with the value, and the lock that says that it is in use.
 #[derive(Debug)]
@@ -44,7 +48,7 @@ impl ScratchDirectory {
     ) -> io::Result<(ScratchDirectory, T)> {
         first_place(|place| {
             let room = own_room(&place)?;
-            clear(&room, prefix);
+            Leftovers::Directories.clear(&room, prefix, MOMENT);
             let directory = tempfile::Builder::new().prefix(prefix).tempdir_in(room)?;
             let used = File::open(directory.path()).ok();
             let used = used.filter(|used| flock(used, FlockOperation::LockShared).is_ok());
@@ -80,29 +84,6 @@ fn own_room(place: &Path) -> io::Result<PathBuf> {
     }
     let why = format!("{}: is not this user's own directory", own.display());
     Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
-}
-
-/// Removes what was left by those that were killed.
-fn clear(room: &Path, prefix: &str) {
-    /// Between a directory and its lock is a moment.
-    const MOMENT: Duration = Duration::from_secs(60);
-    for entry in fs::read_dir(room).into_iter().flatten().flatten() {
-        let is_left = || {
-            let flags = (OFlags::DIRECTORY | OFlags::NOFOLLOW).bits() as i32;
-            let there =
-                OpenOptions::new().read(true).custom_flags(flags).open(entry.path()).ok()?;
-            let about = there.metadata().ok()?;
-            let age = about.modified().ok()?.elapsed().ok()?;
-            let is_ours = about.uid() == rustix::process::geteuid().as_raw();
-            (is_ours && age > MOMENT).then_some(())?;
-            flock(&there, FlockOperation::NonBlockingLockExclusive).ok()
-        };
-        let has_prefix = entry.file_name().as_bytes().starts_with(prefix.as_bytes());
-        if has_prefix && is_left().is_some() {
-            // Whatever of it cannot be removed now, can later.
-            let _ = fs::remove_dir_all(entry.path());
-        }
-    }
 }
 
 /// What the first place gives that gives anything; else the error of the first of them.
@@ -163,30 +144,5 @@ mod tests {
         fs::remove_dir(&room).unwrap();
         std::os::unix::fs::symlink(place.path(), &room).unwrap();
         assert!(own_room(place.path()).is_err());
-    }
-
-    #[test]
-    fn what_somebody_left_who_was_killed_goes_and_what_is_in_use_stays() {
-        let room = tempfile::tempdir().unwrap();
-        let old = std::time::SystemTime::now() - Duration::from_secs(3600);
-        let make = |name: &str| {
-            let path = room.path().join(name);
-            fs::create_dir(&path).unwrap();
-            fs::write(path.join("sitecustomize.py"), "").unwrap();
-            let opened = File::open(&path).unwrap();
-            opened.set_modified(old).unwrap();
-            opened
-        };
-        let used = make("becalm-test-used");
-        flock(&used, FlockOperation::LockShared).unwrap();
-        for left in ["becalm-test-left", "another"] {
-            drop(make(left));
-        }
-        fs::create_dir(room.path().join("becalm-test-new")).unwrap();
-        clear(room.path(), "becalm-test-");
-        let there = fs::read_dir(room.path()).unwrap().map(|entry| entry.unwrap().file_name());
-        let mut there: Vec<_> = there.collect();
-        there.sort();
-        assert_eq!(there, ["another", "becalm-test-new", "becalm-test-used"]);
     }
 }

@@ -3,6 +3,7 @@
 
 use std::fs;
 
+use serde_json::Value;
 use testkit::bound::{Site, changed, says_with, shown, start};
 
 const MODES: [&str; 3] = ["needed", "farm", "closure"];
@@ -42,6 +43,24 @@ fn a_farm_is_searched_once() {
         let farms = fs::read_dir(site.at(".becalm/farm")).unwrap().count();
         assert_eq!(farms, 1);
     }
+}
+
+/// The program finds b for nobody, d finds x in the first directory of two, and b's list cannot be replaced:
+/// a farm that x is not in would only be one directory more to look into.
+#[test]
+fn what_would_have_all_its_starts_look_up_more_stays_as_it_is() {
+    let site = Site::new();
+    let x = site.part("d", "x", &[]);
+    let d = site.part("d", "d", &[&site.runpath(&["d/lib", "e/lib"]), &x]);
+    let relative = format!("{}:", site.rpath(&["d/lib"]));
+    let b = site.part("e", "b", &[&relative, &d]);
+    site.ask("app", &["-Wl,--disable-new-dtags,-rpath,$ORIGIN/../../d/lib", &b, &x]);
+    let said = site.says(&["elf", "bind", "--mode=farm", "--dry-run", "--json", &site.tree()]);
+    let said: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(changed(&said), Vec::<&str>::new(), "{said:#}");
+    let of_d = said["left_out"].as_array().unwrap().iter().find(|left| left["path"] == d.as_str());
+    let reason = &of_d.unwrap()["reason"];
+    assert_eq!(reason, "edited, it would have starts look up more than today");
 }
 
 /// `both` is offered by c, which a needs, and by b. Breadth first, b comes before c.

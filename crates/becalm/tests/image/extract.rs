@@ -91,6 +91,9 @@ fn nobody_may_do_more_with_what_is_extracted_than_by_its_access_control_list() {
         let ran = becalm(&[&words[..], &["-o", &image, &directory]].concat());
         assert_eq!(ran.code(), 0, "{}", ran.err());
         assert!(ran.out().contains("4 access control lists of files and directories are not kept"));
+        assert!(ran.out().contains("`getfacl -Rs`"));
+        let said = run(Command::new("getfacl").args(["-Rs", "-p", &directory])).out();
+        assert_eq!(said.matches("# file: ").count(), 4, "{said}");
         // Where new files get a list, these get none.
         let open = scene.subdirectory(&format!("open{}", words.len()));
         let by_default = ["-dm", "u:1000:rwx,g:1000:rwx,o::rwx", &open];

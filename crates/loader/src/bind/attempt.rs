@@ -181,13 +181,16 @@ fn attempt(
         };
         let precisely = round < ROUNDS;
         match compare(resolver, known, &with, &edits, precisely) {
-            Ok(Compared { programs, libraries, idle }) if idle.is_empty() => {
+            Ok(Compared { programs, libraries, idle, costly })
+                if idle.is_empty() && costly.is_empty() =>
+            {
                 for (number, reason) in &wanted.refused {
                     lessons.leave_out(known, *number, reason.clone());
                 }
                 return Attempted { wanted, edits, programs, libraries };
             }
-            Ok(Compared { idle, .. }) => {
+            Ok(Compared { idle, costly, .. }) => {
+                lessons.take_costly(known, &costly);
                 let leave = idle.into_iter().map(|number| (number, Caution::Leave));
                 lessons.cautions.extend(leave);
             }

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use super::Effect;
 use super::attempt::BindAttempt;
 use super::collect::ElfFileNames;
-use super::differing::{DifferingStart, EditedWorld, because_of};
+use super::differing::{EditedStart, EditedWorld, because_of};
 use super::resolve::{LoaderRun, LoaderRunObject, ResolvedBy, Resolver};
 use super::spared::spared;
 use super::today::is_loader;
@@ -25,11 +25,20 @@ pub(super) struct Compared {
     pub libraries: Vec<Effect>,
     /// Files whose edit spares no start anything.
     pub idle: Vec<usize>,
+    /// Files because of whose edit their starts look up more than today.
+    pub costly: Vec<usize>,
 }
 
-/// What a start with edited files in it comes to, and those that spare it something, where that is
-/// told.
-type Rerun<'a> = Result<Option<(Effect, Vec<usize>)>, DifferingStart<'a>>;
+/// A start with edited files in it that loads what it loads today.
+struct AgreeingStart<'a> {
+    effect: Effect,
+    with: EditedStart<'a>,
+    /// How many lookups less it makes.
+    saved: i64,
+}
+
+/// What a start with edited files in it comes to; where it is told, if it agrees.
+type Rerun<'a> = Result<Option<AgreeingStart<'a>>, EditedStart<'a>>;
 
 /// Simulates every start with an edited file in it; or gives the edited files because of which
 /// starts would load something else, or, not `precisely`, all that are in such starts.
@@ -49,22 +58,37 @@ pub(super) fn compare(
     let differing: Vec<_> = all.iter().flatten().filter_map(|each| each.as_ref().err()).collect();
     if !differing.is_empty() {
         return Err(match precisely {
-            true => because_of(resolver, with, &differing),
+            true => because_of(resolver, with, &differing, is_same),
             false => differing.iter().flat_map(|start| &start.edited).copied().collect(),
         });
     }
     let [programs, libraries, _] =
         all.map(|runs| runs.into_iter().filter_map(Result::ok).flatten());
     let (programs, libraries): (Vec<_>, Vec<_>) = (programs.collect(), libraries.collect());
-    let starts = programs.iter().chain(&libraries);
-    let useful: HashSet<usize> = starts.flat_map(|(_, useful)| useful).copied().collect();
-    let idle = edits.iter().map(|made| made.number).filter(|number| !useful.contains(number));
-    let effects = |all: Vec<(Effect, _)>| all.into_iter().map(|(effect, _)| effect).collect();
-    Ok(Compared {
-        idle: idle.collect(),
-        programs: effects(programs),
-        libraries: effects(libraries),
-    })
+    let mut saved: HashMap<usize, (bool, i64)> = HashMap::new();
+    let starts = || programs.iter().chain(&libraries);
+    for start in starts() {
+        for number in &start.with.edited {
+            let (is_useful, sum) = saved.entry(*number).or_default();
+            *is_useful |= start.saved > 0;
+            *sum += start.saved;
+        }
+    }
+    let idle = edits.iter().map(|made| made.number);
+    let idle = idle.filter(|number| !saved.get(number).is_some_and(|(useful, _)| *useful));
+    // What one start pays for others may be worth it; what all pay for is not.
+    let dearer = |start: &&AgreeingStart<'_>| start.saved < 0;
+    let dearer: Vec<_> = starts().filter(dearer).map(|start| &start.with).collect();
+    let as_calm = |before: &LoaderRun, after: &LoaderRun| saved_in(before, after) >= 0;
+    let costly = match precisely {
+        true => because_of(resolver, with, &dearer, as_calm),
+        false => BTreeSet::new(),
+    };
+    let costly =
+        costly.into_iter().filter(|number| saved.get(number).is_some_and(|(_, sum)| *sum <= 0));
+    let (idle, costly) = (idle.collect(), costly.collect());
+    let effects = |all: Vec<AgreeingStart<'_>>| all.into_iter().map(|start| start.effect).collect();
+    Ok(Compared { idle, costly, programs: effects(programs), libraries: effects(libraries) })
 }
 
 /// Simulates those of the starts again that have an edited file in them.
@@ -83,22 +107,23 @@ fn rerun<'r>(
         Some(match resolver.again(world, before) {
             Ok(after) if is_same(before, &after) && !before.is_told => Ok(None),
             Ok(after) if is_same(before, &after) => {
-                let useful = if is_calmer(before, &after) { members } else { Vec::new() };
                 let mut effect = effect(known.files, before, &after);
                 if known.options.list_spared && before.is_program {
                     effect.spared = spared(resolver, world, before);
                 }
-                Ok(Some((effect, useful)))
+                let with = EditedStart { start: before, edited: members };
+                Ok(Some(AgreeingStart { effect, with, saved: saved_in(before, &after) }))
             }
-            _ => Err(DifferingStart { start: before, edited: members }),
+            _ => Err(EditedStart { start: before, edited: members }),
         })
     };
     starts.par_iter().filter_map(again).collect()
 }
 
-fn is_calmer(before: &LoaderRun, after: &LoaderRun) -> bool {
-    let asks = |run: &LoaderRun| run.when_whole.opens + run.when_whole.stats;
-    asks(after) < asks(before)
+/// How many lookups less a start makes, once nothing is missing; below 0 where it makes more.
+fn saved_in(before: &LoaderRun, after: &LoaderRun) -> i64 {
+    let asks = |run: &LoaderRun| (run.when_whole.opens + run.when_whole.stats).cast_signed();
+    asks(before) - asks(after)
 }
 
 /// Libraries that programs load and whose list of directories changes, though something that they

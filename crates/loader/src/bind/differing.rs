@@ -5,15 +5,14 @@ use std::collections::BTreeSet;
 
 use rayon::prelude::*;
 
-use super::compare::is_same;
 use super::resolve::{LoaderRun, Resolver};
 use crate::PlannedWorld;
 
 /// Makes the world in which these files alone are edited, by their numbers.
 pub(super) type EditedWorld<'a> = dyn Fn(&dyn Fn(usize) -> bool) -> PlannedWorld<'a> + Sync + 'a;
 
-/// A start that would load something else, and the edited files in it, in its order.
-pub(super) struct DifferingStart<'a> {
+/// A start, and the edited files in it, in its order.
+pub(super) struct EditedStart<'a> {
     pub start: &'a LoaderRun,
     pub edited: Vec<usize>,
 }
@@ -24,17 +23,18 @@ const STARTS: usize = 16;
 /// Of one start, so many files are looked for. After that all that is left is one.
 const FILES: usize = 16;
 
-/// The files whose edits some starts differ by, at least one.
+/// The files because of whose edits some starts are not as they should be beside today's, at least one of each.
 pub(super) fn because_of(
     resolver: &Resolver<'_>,
     with: &EditedWorld<'_>,
-    starts: &[&DifferingStart<'_>],
+    starts: &[&EditedStart<'_>],
+    is_right: impl Fn(&LoaderRun, &LoaderRun) -> bool + Sync,
 ) -> BTreeSet<usize> {
-    let of_one = |differing: &&DifferingStart<'_>| {
+    let of_one = |differing: &&EditedStart<'_>| {
         let agrees = |edited: &BTreeSet<usize>| {
             let world = with(&|number| edited.contains(&number));
             let after = resolver.again(&world, differing.start);
-            after.is_ok_and(|after| is_same(differing.start, &after))
+            after.is_ok_and(|after| is_right(differing.start, &after))
         };
         disagreeing(&differing.edited, agrees)
     };

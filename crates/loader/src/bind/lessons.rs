@@ -47,6 +47,16 @@ impl Lessons {
         self.leave_differing(known, &edited_at_all);
     }
 
+    /// Edited files because of which starts would look up more than today: a list that stays may do.
+    pub fn take_costly(&mut self, known: &BindFacts<'_>, files: &[usize]) {
+        for number in files {
+            if !self.keep_list(*number) {
+                let reason = "edited, it would have starts look up more than today";
+                self.leave_out(known, *number, reason.to_owned());
+            }
+        }
+    }
+
     /// Edited files of starts that would load something else.
     pub fn leave_differing(&mut self, known: &BindFacts<'_>, files: &BTreeSet<usize>) {
         for number in files {
