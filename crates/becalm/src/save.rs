@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+pub use ::save::whole;
 use anyhow::{Context, anyhow, bail};
-pub use recording::save::whole;
 use serde::Serialize;
 
 /// Before the work is done: `target` can be made, or is one of its kind, which has one of these

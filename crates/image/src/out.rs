@@ -55,7 +55,7 @@ pub(crate) struct Out {
 
 impl Out {
     pub(crate) fn beside(target: &Path, mode: AccessMode) -> Result<Out, ImageError> {
-        let target = recording::save::followed(target);
+        let target = save::followed(target);
         Leftovers::Files.clear(directory_of(&target), UNNAMED, HOUR);
         let make = || {
             let file = tempfile::Builder::new()

@@ -5,8 +5,11 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+
+use rustix::process::{Signal, set_parent_process_death_signal};
 
 /// A launcher has so many seconds,
 const LIMIT: u64 = 60;
@@ -77,13 +80,20 @@ impl BroadcastMeans {
                 command.arg("--kill-on-bad-exit=0");
             }
             BroadcastMeans::Mpirun => {
-                command.args(["-N", "1", "--stdin", "all"]);
+                // To all of one, Open MPI 4.1 passes nothing on, nor its end.
+                let to = if nodes().unwrap_or(1) > 1 { "all" } else { "0" };
+                command.args(["-N", "1", "--stdin", to]);
             }
             BroadcastMeans::Sbcast | BroadcastMeans::Here => {
                 return Err(io::Error::new(io::ErrorKind::Unsupported, "starts no programs"));
             }
         }
         command.args(words);
+        // SAFETY: between fork and exec it makes one system call.
+        unsafe {
+            // timeout(1) passes it on, and mpirun and srun end what they have started.
+            command.pre_exec(|| Ok(set_parent_process_death_signal(Some(Signal::TERM))?));
+        }
         let said = command.stdin(input.map_or_else(Stdio::null, Stdio::from)).output()?;
         match said.status.code() {
             Some(status) if ENDED.contains(&status) && said.stdout.is_empty() => {
@@ -112,7 +122,7 @@ impl BroadcastMeans {
 
 /// How a program ended that failed: its last words, else its status. Rules around them, as Open MPI
 /// draws them, are none.
-pub(crate) fn failed(said: &Output) -> String {
+pub fn failed(said: &Output) -> String {
     let words = String::from_utf8_lossy(&said.stderr);
     let line = words.lines().rfind(|line| line.contains(char::is_alphanumeric));
     line.map_or_else(|| said.status.to_string(), str::to_owned)

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use recording::save::SaveError;
+use save::SaveError;
 
 /// What went wrong. The cause of what a file refuses is the error's source.
 #[derive(Debug, thiserror::Error)]

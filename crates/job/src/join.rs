@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use recording::{Rank, RankRecording, RankedRecordings, save};
+use recording::{Rank, RankRecording, RankedRecordings};
 use rustix::fs::{FlockOperation, fcntl_lock};
 
 use crate::JobError;

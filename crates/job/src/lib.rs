@@ -29,7 +29,7 @@ mod name;
 mod reporting;
 mod target;
 
-pub use broadcast::{BroadcastMeans, node_name, nodes};
+pub use broadcast::{BroadcastMeans, failed, node_name, nodes};
 pub use error::{JobError, TargetError};
 pub use in_step::{RankAnswer, RanksInStep, StepGo, StepRank};
 pub use join::{join_when_done, left_behind};

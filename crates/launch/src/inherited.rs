@@ -3,7 +3,9 @@
 //! Before `main`, Rust ignores SIGPIPE and opens /dev/null on closed standard descriptors
 //! (library/std/src/sys/pal/unix/mod.rs, `init`). A command must inherit neither change, so
 //! both are noted by a constructor, which runs earlier. Nor may what was inherited get in the way
-//! here: where SIGCHLD is ignored, no child can be waited for (wait(2)).
+//! here: where SIGCHLD is ignored, no child can be waited for (wait(2)); and where a file would be longer
+//! than allowed (`ulimit -f`), SIGXFSZ would end becalm with its work half done: ignored, it is an error
+//! of the write as any other (setrlimit(2)).
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
 
@@ -11,6 +13,7 @@ use crate::signals::Disposition;
 
 static SIGPIPE_IGNORED: AtomicBool = AtomicBool::new(false);
 static SIGCHLD_IGNORED: AtomicBool = AtomicBool::new(false);
+static SIGXFSZ_IGNORED: AtomicBool = AtomicBool::new(false);
 static CLOSED: AtomicU8 = AtomicU8::new(0);
 
 #[used]
@@ -39,9 +42,11 @@ extern "C" fn note() {
         SIGCHLD_IGNORED.store(true, Relaxed);
         Disposition::DEFAULT.give(libc::SIGCHLD);
     }
+    let beyond_limit = Disposition::IGNORED.give(libc::SIGXFSZ);
+    SIGXFSZ_IGNORED.store(beyond_limit == Disposition::IGNORED, Relaxed);
 }
 
-/// Makes the calling process's SIGPIPE, SIGCHLD and standard descriptors what they were. For a
+/// Makes the calling process's SIGPIPE, SIGCHLD, SIGXFSZ and standard descriptors what they were. For a
 /// child between fork and exec: it only makes system calls.
 pub(crate) fn restore() {
     match SIGPIPE_IGNORED.load(Relaxed) {
@@ -50,6 +55,9 @@ pub(crate) fn restore() {
     };
     if SIGCHLD_IGNORED.load(Relaxed) {
         Disposition::IGNORED.give(libc::SIGCHLD);
+    }
+    if !SIGXFSZ_IGNORED.load(Relaxed) {
+        Disposition::DEFAULT.give(libc::SIGXFSZ);
     }
     for fd in closed_standard() {
         // SAFETY: the descriptor is the /dev/null of Rust's runtime; nothing here uses it.

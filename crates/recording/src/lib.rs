@@ -22,7 +22,6 @@
 //! | `budget` | how much memory a recording may take |
 //! | `rank_start` | the starts of a run's ranks beside each other: who waited for whom |
 //! | `rank`, `ranks` | which rank of a job it is of; the recordings of several in one file |
-//! | `save` | files written anew: whole or not at all |
 //! | `sealed` | a checksum around what becalm keeps for itself and reads back |
 //! | `totals` | the sums over one recording, streamed |
 //! | `name` | names as text that reads back |
@@ -54,7 +53,6 @@ mod rank;
 mod rank_start;
 mod ranks;
 mod reader;
-pub mod save;
 mod sealed;
 mod search_variables;
 mod totals;

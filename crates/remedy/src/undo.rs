@@ -180,6 +180,11 @@ fn inverse_jobs(
             FoundState::Before => {}
             FoundState::Other(path, reason) => changed.push(Changed { path, reason, by: None }),
             FoundState::After(change, stamps) => {
+                if let Some((path, aside)) = without_aside(&change) {
+                    let reason = format!("cannot be given back: {} is gone", aside.display());
+                    changed.push(Changed { path, reason, by: None });
+                    continue;
+                }
                 let content = content_of(&change, directory);
                 jobs.push(FileWork::new(change.inverse(), stamps, content));
             }
@@ -187,6 +192,14 @@ fn inverse_jobs(
     }
     jobs.reverse();
     Ok((jobs, changed))
+}
+
+/// A file whose other name, by which what it was is kept, somebody has taken away.
+fn without_aside(change: &FileChange) -> Option<(PathBuf, PathBuf)> {
+    let aside = change.aside()?;
+    let is_gone = |error: std::io::Error| error.kind() == std::io::ErrorKind::NotFound;
+    aside.symlink_metadata().is_err_and(is_gone).then_some(())?;
+    Some((change.path().to_owned(), aside))
 }
 
 /// Where the content is of a file that is to be put back.

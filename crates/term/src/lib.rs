@@ -27,7 +27,7 @@ mod table;
 mod xml;
 
 pub use json::json;
-pub use plain::{plain, quoted, quoted_path, shell_line};
+pub use plain::{is_steering, plain, quoted, quoted_path, shell_line};
 pub use print::{print, print_answer, print_beside, warn};
 pub use progress_bar::ProgressBar;
 pub use table::{Cell, Column, Table};

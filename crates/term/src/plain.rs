@@ -90,7 +90,8 @@ fn is_bare(char: char) -> bool {
     char.is_alphanumeric() || "/._-+=:,@%^".contains(char)
 }
 
-fn is_steering(char: char) -> bool {
+/// Whether a terminal takes a character for more than itself.
+pub fn is_steering(char: char) -> bool {
     // Unicode's Bidi_Control characters, and the line and paragraph separators.
     char.is_control()
         || matches!(char, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}')

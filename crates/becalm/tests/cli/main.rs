@@ -10,6 +10,7 @@ mod man;
 mod no_room;
 mod odd_names;
 mod python_api;
+mod unfinished;
 mod usage;
 mod words;
 

@@ -395,8 +395,42 @@ fn what_may_not_be_read_is_an_error_unless_it_may_be_left_out() {
     assert!(output.status.success(), "{}", said(&output));
     let answer = testkit::answer::parse(&output.stdout);
     assert_eq!(answer["left_out"][0]["why"], "unreadable");
+    // Its names can be read, and nothing of what they name.
+    fs::create_dir(directory.path().join("env/listed")).unwrap();
+    fs::write(directory.path().join("env/listed/file"), "").unwrap();
+    set("env/listed", 0o744);
+    assert_eq!(as_nobody(&[]).status.code(), Some(1));
+    let output = as_nobody(&["--skip-unreadable", "--json"]);
+    assert!(output.status.success(), "{}", said(&output));
+    let answer = testkit::answer::parse(&output.stdout);
+    assert_eq!(answer["left_out"].as_array().unwrap().len(), 2, "{answer:#}");
     let left = fs::read_dir(directory.path()).unwrap().count();
     assert_eq!(left, 2, "the directory and the image");
+}
+
+#[test]
+fn an_image_of_before_that_somebody_has_removed_cannot_be_given_back() {
+    let directory = tempfile::tempdir().unwrap();
+    environment(directory.path());
+    let state = directory.path().join("state");
+    let becalm = |words: &[&str]| {
+        let mut becalm = Command::new(env!("CARGO_BIN_EXE_becalm"));
+        becalm.args(words).current_dir(directory.path()).env("XDG_STATE_HOME", &state);
+        becalm.output().unwrap()
+    };
+    for content in ["one", "two"] {
+        fs::write(directory.path().join("env/a"), content).unwrap();
+        assert!(becalm(&["image", "build", "-o", "i", "env"]).status.success());
+    }
+    let image = fs::read(directory.path().join("i")).unwrap();
+    let names = fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().path());
+    let kept: Vec<_> = names.filter(|name| name.to_string_lossy().ends_with("-kept")).collect();
+    fs::remove_file(&kept[0]).unwrap();
+    let undone = becalm(&["undo"]);
+    assert_eq!(undone.status.code(), Some(1), "{}", said(&undone));
+    let gone = format!("cannot be given back: {} is gone", kept[0].display());
+    assert!(said(&undone).contains(&gone), "{}", said(&undone));
+    assert_eq!(fs::read(directory.path().join("i")).unwrap(), image);
 }
 
 #[test]

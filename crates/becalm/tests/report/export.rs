@@ -44,6 +44,18 @@ fn a_file_gets_the_bytes_that_standard_output_would() {
 }
 
 #[test]
+fn behind_what_goes_to_standard_output_by_its_name_comes_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    emacs_recording(directory.path());
+    for format in FORMATS {
+        let plain = export(&["--format", format], directory.path());
+        let named = export(&["--format", format, "-o", "/dev/stdout"], directory.path());
+        assert_eq!((named.status.code(), stderr(&named).as_str()), (Some(0), ""));
+        assert_eq!(named.stdout, plain.stdout, "{format}");
+    }
+}
+
+#[test]
 fn an_old_file_is_replaced_whole_and_its_permissions_are_those_of_a_new_one() {
     let directory = tempfile::tempdir().unwrap();
     emacs_recording(directory.path());

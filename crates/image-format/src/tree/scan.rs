@@ -185,15 +185,17 @@ impl TreeScan {
     }
 
     fn list(&self, id: FileNodeId, path: PathBuf) -> Result<(), SquashWriteError> {
-        let directory = match open_directory(&path) {
+        let opened = open_directory(&path);
+        // To list it takes that it may be entered, too.
+        let (entries, directory) = match opened.and_then(|it| Ok((Dir::read_from(&it)?, it))) {
             Err(Errno::ACCESS) if self.wanted.skip_unreadable => {
                 self.lock().left_out.push(OmittedFile { path, why: OmitReason::Unreadable });
                 return Ok(());
             }
-            directory => directory.map_err(SquashWriteError::at("open", &path))?,
+            opened => opened.map_err(SquashWriteError::at("list", &path))?,
         };
         let mut names = Vec::new();
-        for entry in Dir::read_from(&directory).map_err(SquashWriteError::at("list", &path))? {
+        for entry in entries {
             let entry = entry.map_err(SquashWriteError::at("list", &path))?;
             let name = entry.file_name().to_bytes();
             if name != b"." && name != b".." {

@@ -9,7 +9,6 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use launch::signals::Disposition;
 use launch::{CannotStart, Command, Ended};
 use watch::dependencies::{
     AnswerDependency, DependencyTrace, FileInPlace, FollowedProgram, GOES_ON, StatAttributes,
@@ -175,7 +174,7 @@ fn followed(
     }
     let terminal = AnswerDependency::window_size(0);
     let prelude = match tool.language.prelude() {
-        Some(text) => Some(within_file_limit(|| prelude_path(text))?),
+        Some(text) => Some(prelude_path(text)?),
         None => None,
     };
     let path = prelude.as_ref().map(|(path, _)| path.clone());
@@ -197,19 +196,8 @@ fn followed(
     let ended = trace.end.as_ref().ok();
     // Nobody waits for what is written down of it.
     let ended = ended.and_then(|end| given(trace.output.clone(), &notes.pager, *end, after));
-    within_file_limit(|| {
-        let _ = keep(question, surroundings, store, (began, terminal), notes, trace);
-    });
+    let _ = keep(question, surroundings, store, (began, terminal), notes, trace);
     ended
-}
-
-/// Does something for becalm's own sake: a limit of file sizes (ulimit -f) is the tool's affair, and
-/// what is too long is not written.
-fn within_file_limit<T>(act: impl FnOnce() -> T) -> T {
-    let beyond_limit = Disposition::IGNORED.give(libc::SIGXFSZ);
-    let done = act();
-    beyond_limit.give(libc::SIGXFSZ);
-    done
 }
 
 /// The path of a prelude that is evaluated by a word of the command, as long as its file is open.
@@ -283,7 +271,7 @@ impl TclPrelude {
         }
         whole.push(b'\n');
         whole.extend(self.text.as_bytes());
-        let file = within_file_limit(|| prelude_file(&whole)).ok()?;
+        let file = prelude_file(&whole).ok()?;
         let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
         Some((FileInPlace { path: CString::new(path).ok()?, told }, file))
     }

@@ -48,10 +48,32 @@ fn field(line: &mut String, field: &Field) {
     line.push(',');
 }
 
-/// A text as a field.
+/// A text as a field. What steers a terminal, and is no end of a line nor a tab, is spelt as bytes are that are
+/// no text: `\x1b`.
 pub(super) fn quoted(text: &str) -> Cow<'_, str> {
+    let is_laid_out = |char: char| matches!(char, '\n' | '\r' | '\t');
+    if text.contains(|char| term::is_steering(char) && !is_laid_out(char)) {
+        let parts = text.split_inclusive(is_laid_out).map(|part| {
+            let (plain, end) = part.split_at(part.trim_end_matches(is_laid_out).len());
+            term::plain(plain) + end
+        });
+        return quoted(&parts.collect::<String>()).into_owned().into();
+    }
     match text.contains(['"', ',', '\n', '\r']) {
         true => format!("\"{}\"", text.replace('"', "\"\"")).into(),
         false => text.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_steers_no_terminal_and_keeps_its_lines() {
+        assert_eq!(quoted("plain"), "plain");
+        assert_eq!(quoted("a\tb,c\n"), "\"a\tb,c\n\"");
+        assert_eq!(quoted("\u{1b}]0;title\u{7}"), r"\x1b]0;title\x07");
+        assert_eq!(quoted("\u{1b}\n\u{9b},"), "\"\\x1b\n\\xc2\\x9b,\"");
     }
 }

@@ -78,6 +78,9 @@ pub fn run(args: &ExportArgs) -> Result<u8, Failure> {
     };
     refuse_recording(file, &args.recording)?;
     save::whole(file, &args.recording, write)?;
+    if is_standard_output(file) {
+        return Ok(0);
+    }
     let done = Export::of(run, args.format, file);
     term::print_answer(args.json, &done, |_| done.render())?;
     Ok(0)
@@ -98,6 +101,13 @@ fn refuse_recording(file: &Path, source: &Path) -> anyhow::Result<()> {
         anyhow::bail!("{}: it is a recording; choose another name", file.display());
     }
     Ok(())
+}
+
+/// Whether what was written is what this process writes to, by another name: `/dev/stdout`. Then nothing comes
+/// behind it.
+fn is_standard_output(file: &Path) -> bool {
+    let own = rustix::fs::fstat(stdout()).ok().map(|it| (it.st_dev, it.st_ino));
+    own.is_some() && own == file.metadata().ok().map(|it| (it.dev(), it.ino()))
 }
 
 /// Whether a file that would be replaced is a recording, which cannot be made again, and not the one

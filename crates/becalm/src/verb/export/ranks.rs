@@ -6,7 +6,7 @@ use anyhow::Context;
 use recording::export::{ExportFormat, ranks};
 
 use super::view::ExportedRanks;
-use super::{ExportArgs, file, refuse_recording};
+use super::{ExportArgs, file, is_standard_output, refuse_recording};
 use crate::exit::{Failure, USAGE};
 use crate::save;
 use crate::verb::report::view::ranks::RanksReport;
@@ -35,6 +35,9 @@ pub(super) fn run(args: &ExportArgs) -> Result<u8, Failure> {
     };
     refuse_recording(file, &args.recording)?;
     save::whole(file, &args.recording, write)?;
+    if is_standard_output(file) {
+        return Ok(0);
+    }
     let done = ExportedRanks::of(&report, args.format, file);
     term::print_answer(args.json, &done, |_| done.render())?;
     Ok(0)

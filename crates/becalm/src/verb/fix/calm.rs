@@ -50,7 +50,7 @@ impl CalmPlace {
 
     /// The image, where none is named.
     pub fn image(&self) -> PathBuf {
-        recording::save::followed(&self.shown).with_extension("sqsh")
+        save::followed(&self.shown).with_extension("sqsh")
     }
 
     /// The directory of copies.
@@ -96,7 +96,7 @@ impl CalmPlace {
 /// said of that.
 pub(super) fn real_place(file: &Path) -> anyhow::Result<PathBuf> {
     let shown = || term::plain(&file.to_string_lossy());
-    let followed = recording::save::followed(file);
+    let followed = save::followed(file);
     let name = followed.file_name().with_context(|| format!("{}: it names no file", shown()))?;
     let directory = followed.parent().filter(|directory| !directory.as_os_str().is_empty());
     let directory = directory.unwrap_or(Path::new(".")).canonicalize();

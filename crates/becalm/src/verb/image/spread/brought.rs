@@ -85,11 +85,10 @@ fn asked(means: BroadcastMeans, words: &[OsString], input: Option<File>) -> Resu
     }
     let with = found.with.unwrap_or_default();
     let told = with + found.without.len() as u32;
-    let words = String::from_utf8_lossy(&said.stderr);
-    let last = words.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
+    let last = job::failed(&said);
     if with == 0 {
         let why = found.without.into_iter().next().map(|it| format!("{}: {}", it.node, it.why));
-        return Err(why.unwrap_or_else(|| format!("{}: {last}", said.status)));
+        return Err(why.unwrap_or(last));
     }
     let silent = nodes().unwrap_or(told).saturating_sub(told);
     if silent > 0 {

@@ -1,4 +1,5 @@
-//! Writes a file whole or not at all.
+//! Writes a file whole or not at all: also where becalm is asked to end meanwhile, by Ctrl-C, `kill`, or a
+//! terminal that closes.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -8,6 +9,7 @@ use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
 use access::keep_access;
+use launch::Unfinished;
 
 /// Why a file was not written. The old one is as it was.
 #[derive(Debug, thiserror::Error)]
@@ -61,18 +63,18 @@ pub fn fresh(
     target: &Path,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<bool, SaveError> {
-    let failed = |source| SaveError::Write { path: target.to_owned(), source };
-    match beside(target, write).map_err(failed)?.persist_noclobber(target) {
+    let taken = |file: NamedTempFile| match file.persist_noclobber(target) {
         Ok(_) => Ok(true),
         Err(taken) if taken.error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-        Err(error) => Err(failed(error.error)),
-    }
+        Err(error) => Err(error.error),
+    };
+    beside(target, write, taken)
+        .map_err(|source| SaveError::Write { path: target.to_owned(), source })
 }
 
 fn replace(target: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let target = followed(target);
-    beside(&target, write)?.persist(&target)?;
-    Ok(())
+    beside(&target, write, |file| file.persist(&target).map(drop).map_err(|error| error.error))
 }
 
 /// What a name leads to, whether it is there or not: a symbolic link stays, as with a shell's `>`,
@@ -88,19 +90,26 @@ pub fn followed(target: &Path) -> PathBuf {
     target
 }
 
-/// All of it, on the disk, in a file that has no name yet.
-fn beside(
+/// All of it, on the disk, in a file of a name of the moment; then `name` gives it its own.
+fn beside<T>(
     target: &Path,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> io::Result<NamedTempFile> {
-    let file = tempfile::Builder::new()
-        .prefix(".becalm-")
-        .permissions(fs::Permissions::from_mode(0o666))
-        .tempfile_in(directory_of(target))?;
+    name: impl FnOnce(NamedTempFile) -> io::Result<T>,
+) -> io::Result<T> {
+    let directory = directory_of(target);
+    // What is wrong with it is said without the file's name of the moment.
+    fs::metadata(&directory)?;
+    let make = || {
+        tempfile::Builder::new()
+            .prefix(".becalm-")
+            .permissions(fs::Permissions::from_mode(0o666))
+            .tempfile_in(directory)
+    };
+    let (file, unfinished) = Unfinished::begin(make, |path| fs::remove_file(path))?;
     write_all(file.as_file(), write)?;
     keep_access(file.as_file(), target)?;
     file.as_file().sync_all()?;
-    Ok(file)
+    unfinished.finish(|| name(file))
 }
 
 fn write_all(
