@@ -75,7 +75,8 @@ fn a_command_whose_file_may_not_be_longer_ends_as_without_becalm() {
         let ran = limited(&scene, &format!("\"$BECALM\" {verb} -- {writes} 2> /dev/null; echo $?"));
         assert!(ran.out().ends_with("153\n"), "{verb}: {}", ran.out());
     }
-    let ignored = "trap '' XFSZ; exec \"$BECALM\" record -o /dev/null -- grep SigIgn /proc/self/status";
+    let ignored =
+        "trap '' XFSZ; exec \"$BECALM\" record -o /dev/null -- grep SigIgn /proc/self/status";
     let bare = ignored.replace("\"$BECALM\" record -o /dev/null -- ", "");
     assert_eq!(limited(&scene, ignored).out(), limited(&scene, &bare).out());
 }
