@@ -49,7 +49,7 @@ def contain(directory, becalm):
     """A container of this machine's shell."""
     fill(directory / "contained", ["/bin/sh"])
     subprocess.run([becalm, "image", "build", "-o", directory / "shell.sif", directory / "contained"],
-                   stdout=subprocess.DEVNULL, check=True)
+                   capture_output=True, check=True)
     (directory / "shell.sif").chmod(0o755)
     return directory / "shell.sif"
 
