@@ -89,7 +89,7 @@ def counts_are_straces():
 
 def programs_of_32_bits_are_counted_too():
     narrow = "/opt/32-bit/busybox"
-    if subprocess.run(["sh", "-c", f"{narrow} true"], stderr=subprocess.DEVNULL, check=False).returncode:
+    if subprocess.run(["bash", "-c", f"{narrow} true"], stderr=subprocess.DEVNULL, check=False).returncode:
         print("        (this processor runs no programs of 32 bits)")
         return
     for command in ([narrow, "ls", "-l", "/etc/hosts", "/nowhere"], [narrow, "find", "/usr/share/misc"],
