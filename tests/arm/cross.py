@@ -10,6 +10,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import tempfile
 
 STORE = pathlib.Path(__file__).resolve().parents[1] / "store/make"
 PROGRAMS = ["/usr/bin/perl", "/usr/bin/git", "/bin/bash"]
@@ -48,10 +49,13 @@ def fill(root, programs):
 def contain(directory, becalm):
     """A container of this machine's shell."""
     fill(directory / "contained", ["/bin/sh"])
-    subprocess.run([becalm, "image", "build", "-o", directory / "shell.sif", directory / "contained"],
-                   capture_output=True, check=True)
-    (directory / "shell.sif").chmod(0o755)
-    return directory / "shell.sif"
+    sif = directory / "shell.sif"
+    with tempfile.TemporaryDirectory() as made:
+        # Not on 9p, whose client still takes a file for absent that has got its name by link(2).
+        subprocess.run([becalm, "image", "build", "-o", f"{made}/shell.sif", directory / "contained"], capture_output=True, check=True)
+        shutil.copy(f"{made}/shell.sif", sif)
+    sif.chmod(0o755)
+    return sif
 
 
 def say(becalm, sif):
