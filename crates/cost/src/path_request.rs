@@ -70,13 +70,12 @@ impl<'a> PathRequest<'a> {
 
 fn request_kind(event: &Event, failed: bool) -> Option<RequestKind> {
     const O_PATH: u64 = libc::O_PATH as u64;
-    const O_DIRECTORY: u64 = libc::O_DIRECTORY as u64;
     const O_CREAT: u64 = libc::O_CREAT as u64;
     let has = |flag| event.flags & flag != 0;
     Some(match event.kind() {
         CallKind::Open if failed || has(O_PATH) => RequestKind::Attributes,
         CallKind::Open if has(O_CREAT) => RequestKind::Change,
-        CallKind::Open if has(O_DIRECTORY) => RequestKind::Directory,
+        CallKind::Open if event.is_listing() => RequestKind::Directory,
         CallKind::Exec if failed => RequestKind::Attributes,
         CallKind::Open | CallKind::Exec => RequestKind::Open,
         // Which attribute a getxattr reads is not recorded. Those that programs read of every file

@@ -292,7 +292,7 @@ fn a_full_disk_leaves_nothing_behind() {
     fs::write(root.join("noise"), noise(6 << 20)).unwrap();
     fs::create_dir(&disk).unwrap();
     of_root(&root, Container::default(), &base);
-    let words = ["-t", "tmpfs", "-o", "size=7m", "none"].map(OsStr::new);
+    let words = ["-t", "tmpfs", "-o", "size=6m", "none"].map(OsStr::new);
     run("mount", &[&words[..], &[disk.as_ref()]].concat());
     let target = disk.join("x.sif");
     let paths = [root.join("noise")];

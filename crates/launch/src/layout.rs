@@ -62,8 +62,10 @@ pub const MOST_LAYOUTS: u64 = 1 << 28;
 
 /// The smallest gap that the kernel takes (SIZE_128M of mm/util.c).
 const LEAST_GAP: u64 = 128 << 20;
-/// Of the addresses that a process has, the part that the gap is at most (mmap_base of mm/util.c).
-const MOST_GAP: (u64, u64) = (5, 6);
+/// Of the addresses that a process has, the part that the gap is at most. The kernel takes five sixths (mmap_base of
+/// mm/util.c), but programs begin at two thirds (ELF_ET_DYN_BASE), and nothing is to come between them and their heap:
+/// where addresses have 39 bits that is near.
+const MOST_GAP_PART: u64 = 4;
 
 /// Why a layout cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -82,6 +84,9 @@ pub enum LayoutError {
         /// How many layouts it allows.
         layouts: u64,
     },
+    /// A process has too few addresses, where the kernel gives them 39 bits.
+    #[error("a process has {} GiB of addresses here, which allow {} layouts", address_space() >> 30, layouts())]
+    Addresses,
     /// `vm.legacy_va_layout` is set.
     #[error("vm.legacy_va_layout is set: the kernel moves no mappings")]
     Legacy,
@@ -152,10 +157,15 @@ impl LayoutOffset {
 /// How many layouts the hard limit of the stack allows; a power of two, so that ranks under
 /// slightly different limits still draw the same.
 pub fn layouts() -> u64 {
-    let most = address_space() / MOST_GAP.1 * MOST_GAP.0;
-    match getrlimit(Resource::Stack).maximum.unwrap_or(most).min(most).checked_sub(LEAST_GAP) {
+    layouts_within(getrlimit(Resource::Stack).maximum, address_space(), page_size())
+}
+
+/// The same, of a hard limit, as many addresses, and pages of this size, each in bytes.
+fn layouts_within(hard: Option<u64>, addresses: u64, page: u64) -> u64 {
+    let most = addresses / MOST_GAP_PART;
+    match hard.unwrap_or(most).min(most).checked_sub(LEAST_GAP) {
         None => 0,
-        Some(room) => 1 << (room / page_size() + 1).min(MOST_LAYOUTS).ilog2(),
+        Some(room) => 1 << (room / page + 1).min(MOST_LAYOUTS).ilog2(),
     }
 }
 
@@ -223,6 +233,9 @@ fn has_capabilities(program: &Path) -> bool {
 fn raised(layout: MemoryLayout) -> Result<Option<Rlimit>, LayoutError> {
     match layout {
         MemoryLayout::Off => Ok(None),
+        MemoryLayout::Moved(moved) if moved.limit() > address_space() / MOST_GAP_PART => {
+            Err(LayoutError::Addresses)
+        }
         MemoryLayout::Moved(moved) => raised_to(moved.limit()).map(Some),
     }
 }
@@ -289,6 +302,22 @@ mod tests {
         for text in ["", "12", "0x", "0x10000000", "0x1+0x8", "0x1+0x1000", "0x-1", "0x1+"] {
             text.parse::<LayoutOffset>().unwrap_err();
         }
+    }
+
+    #[test]
+    fn there_are_as_many_layouts_as_addresses_allow_and_no_more_than_ranks_draw_from() {
+        for (bits, page, layouts) in [
+            (47, 4 << 10, MOST_LAYOUTS),
+            (48, 4 << 10, MOST_LAYOUTS),
+            (48, 64 << 10, MOST_LAYOUTS),
+            (47, 16 << 10, MOST_LAYOUTS),
+            (42, 64 << 10, 1 << 23),
+            (39, 4 << 10, 1 << 24),
+        ] {
+            assert_eq!(layouts_within(None, 1 << bits, page), layouts, "{bits} bits, {page}");
+        }
+        assert_eq!(layouts_within(Some(LEAST_GAP + (3 << 12)), 1 << 39, 4 << 10), 4);
+        assert_eq!(layouts_within(Some(LEAST_GAP - 1), 1 << 48, 4 << 10), 0);
     }
 
     #[test]

@@ -139,7 +139,9 @@ mod tests {
     #[test]
     fn the_c_library_is_known_by_the_interpreter() {
         let of = |text: &str| Library::of(Some(Path::new(text)));
-        assert!(matches!(of("/lib64/ld-linux-x86-64.so.2"), Library::Glibc(2, 17..)));
+        let here = ["/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1"];
+        let here = here.into_iter().find(|loader| Path::new(loader).exists()).unwrap();
+        assert!(matches!(of(here), Library::Glibc(2, 17..)));
         assert_eq!(of("/lib/ld-musl-x86_64.so.1"), Library::Musl);
         assert_eq!(of("/no/such/ld-linux-x86-64.so.2"), Library::SomeGlibc);
         assert_eq!(of("/opt/odd"), Library::Unknown);

@@ -8,7 +8,8 @@ use recording::{
 };
 use tap::FaultRing;
 
-use crate::arguments::CallShape;
+use crate::arch;
+use crate::arguments::{CallShape, Special};
 use crate::call_tap::BrokenOffCall;
 use crate::decode::CallEntry;
 use crate::files::{FullPath, OpenFiles, WorkingDirectory};
@@ -169,6 +170,17 @@ impl PendingCall {
         Some(FileRange { offset, bytes })
     }
 
+    /// Its flags, by numbers that mean the same wherever the recording is read.
+    fn recorded_flags(&self) -> u64 {
+        let opens = matches!(self.shape.special, Special::Open | Special::Openat2);
+        // Those of open_tree(2) are others.
+        if opens && self.shape.at_flags.is_none() {
+            arch::open_flags(self.flags)
+        } else {
+            self.flags
+        }
+    }
+
     pub fn event(&self, task: &Task, outcome: Outcome, end: Nanos) -> recording::Event {
         recording::Event {
             start: self.start,
@@ -180,7 +192,7 @@ impl PendingCall {
             path: self.path.as_ref().map(|path| path.id),
             other_path: self.other_path.as_ref().map(|path| path.id),
             fd: self.fd,
-            flags: self.flags,
+            flags: self.recorded_flags(),
             site: self.site.file,
             in_loader: self.site.in_loader,
             phase: self.phase,

@@ -114,9 +114,10 @@ fn a_file_called_sif_is_a_container_and_its_json_is_as_documented() {
     );
     assert!(output.status.success(), "{}", said(&output));
     let answer = testkit::answer::parse(&output.stdout);
+    let arch = if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" };
     assert_eq!(
         (&answer["sif"]["base"], &answer["sif"]["arch"]),
-        (&"root.sif".into(), &"amd64".into())
+        (&"root.sif".into(), &arch.into())
     );
     let outside = answer["outside"].as_array().unwrap().iter().map(|one| &one["what"]);
     let outside: Vec<_> = outside.collect();

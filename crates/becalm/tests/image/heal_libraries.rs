@@ -96,7 +96,8 @@ fn a_program_whose_libraries_are_searched_over_rpaths_starts_from_an_image_witho
     for kind in [&[][..], &["--runpath"]] {
         let store = Store::new("gcc", kind, &[]);
         let before = store.failed(false);
-        assert!(before > 900, "{before}");
+        // Half as many on Arm, for which glibc has no levels (glibc-hwcaps).
+        assert!(before > 400, "{before}");
         assert_eq!(store.failed(true), 0, "{kind:?}");
         let search = &store.healed()["library_search"];
         assert_eq!(search["failed_before"], before, "what is said is what the loader did");

@@ -28,6 +28,16 @@ pub(crate) fn word(arch: u32) -> usize {
     if arch == AUDIT_32 { 4 } else { 8 }
 }
 
+pub(crate) const LARGE_FILE: u64 = 0o400_000;
+
+/// Both Arms' asm/fcntl.h has four flags at each other's places: O_DIRECTORY and O_DIRECT, O_NOFOLLOW and
+/// O_LARGEFILE.
+pub(crate) fn open_flags(flags: u64) -> u64 {
+    const FOUR: u64 = 0o740_000;
+    let four = flags & FOUR;
+    flags & !FOUR | (four << 2 | four >> 2) & FOUR
+}
+
 /// `brk #0`: the instruction that stops a traced thread.
 pub(crate) const TRAP: [u8; 4] = 0xd420_0000_u32.to_le_bytes();
 

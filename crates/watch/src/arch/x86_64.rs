@@ -35,6 +35,12 @@ pub(crate) fn word(arch: u32) -> usize {
 /// The code segment of 32-bit programs (`__USER32_CS`).
 const CODE_32: u64 = 0x23;
 
+pub(crate) const LARGE_FILE: u64 = 0o100_000;
+
+pub(crate) fn open_flags(flags: u64) -> u64 {
+    flags
+}
+
 /// `int3`: the instruction that stops a traced thread.
 pub(crate) const TRAP: [u8; 1] = [0xcc];
 

@@ -1,4 +1,4 @@
-use recording::{PathId, Writer};
+use recording::{Outcome, PathId, Writer};
 
 use super::*;
 use crate::shape::{CallShapes, Extent};
@@ -42,6 +42,29 @@ const NONE: [CallString<'static>; 2] = [CallString::None; 2];
 
 fn own_cwd() -> String {
     std::env::current_dir().unwrap().to_str().unwrap().to_owned()
+}
+
+#[test]
+fn opens_flags_are_recorded_by_the_same_numbers_on_each_processor() {
+    let task = task();
+    let ends = |name, flags| {
+        let call = decoded(&task, name, &[CWD, at(c"x"), flags]);
+        call.event(&task, Outcome::Returned(3), Nanos(0)).flags
+    };
+    for (here, recorded) in [
+        (libc::O_DIRECTORY, 0o200_000),
+        (libc::O_NOFOLLOW, 0o400_000),
+        (libc::O_DIRECT, 0o40_000),
+        (libc::O_DSYNC | libc::O_CLOEXEC | libc::O_NOATIME, 0o3_010_000),
+        (libc::O_TMPFILE | libc::O_RDWR, 0o20_200_002),
+    ] {
+        assert_eq!(ends("openat", here as u64), recorded, "{here:#o}");
+        let how = [here as u64, 0, 0];
+        assert_eq!(ends("openat2", how.as_ptr() as u64), recorded, "{here:#o}");
+    }
+    assert_eq!(ends("openat", crate::arch::LARGE_FILE), 0o100_000);
+    let recursive = 0x8000; // AT_RECURSIVE
+    assert_eq!(ends("open_tree", recursive), recursive);
 }
 
 #[test]

@@ -6,19 +6,17 @@ use std::os::unix::ffi::OsStrExt;
 use super::LeftBecause;
 use super::policy::{EnteredCall, PendingQuestion as Question, unrepeatable};
 use super::process::ProcessRole;
+use crate::arch::LARGE_FILE;
 use crate::{TOLD, memory};
 
 /// How a path begins that is a note in one name.
 const TOLD_AT_ROOT: &[u8] = b"/.becalm:";
 
 /// Open flags that change nothing, and that a file's attributes stand for.
-const READING: u64 = (libc::O_CLOEXEC
-    | libc::O_NONBLOCK
-    | libc::O_DIRECTORY
-    | libc::O_NOCTTY
-    | libc::O_LARGEFILE
-    | libc::O_NOATIME) as u64
-    | 0o100_000;
+const READING: u64 =
+    (libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_DIRECTORY | libc::O_NOCTTY | libc::O_NOATIME)
+        as u64
+        | LARGE_FILE;
 
 /// The null device.
 const NULL: &[u8] = b"/dev/null";

@@ -188,7 +188,8 @@ fn job() -> Result<Option<String>, Failure> {
 
 /// Whether this is a lack of the machine that leaves the fixed layout: the same in all ranks.
 fn is_fixed(why: &LayoutError) -> bool {
-    matches!(why, LayoutError::Untraceable(_) | LayoutError::Limit { .. } | LayoutError::Legacy)
+    use LayoutError::{Addresses, Legacy, Limit, Untraceable};
+    matches!(why, Untraceable(_) | Limit { .. } | Addresses | Legacy)
 }
 
 /// Thousands of ranks need not say the same.
