@@ -75,6 +75,10 @@ enum BecalmVerb {
 }
 
 fn main() -> ExitCode {
+    launch::with_enough_stack(becalm)
+}
+
+fn becalm() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
     if let Some(done) = verb::modules::at_once(&words) {
         return exit::of(done);

@@ -28,6 +28,7 @@
 //! | `helper` | a program that answers over two pipes, within a time limit |
 //! | `python_hook` | code that each Python of a command runs first |
 //! | `scratch` | room for what is kept for a moment |
+//! | `own_stack` | becalm's own stack, where the stack is limited |
 //! | `orphan` | a process of becalm's own that outlives the one that started it |
 //! | `replace` | becoming the command, in place |
 //! | `arch` | what the processor decides |
@@ -54,6 +55,7 @@ mod line;
 mod loaded;
 mod lookup;
 mod orphan;
+mod own_stack;
 mod python_hook;
 mod replace;
 mod scratch;
@@ -83,6 +85,7 @@ pub use line::{CommandLine, LineError};
 pub use loaded::{LoadedError, LoadedStart, LoaderSystemCall, loaded_start};
 pub use lookup::{CannotStart, Command};
 pub use orphan::orphan;
+pub use own_stack::with_enough_stack;
 pub use python_hook::{HookError, PythonHook, takes_hook};
 pub use replace::{replace, replace_as, set_variables, unset_variables};
 pub use scratch::scratch_file;

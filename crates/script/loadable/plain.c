@@ -34,6 +34,14 @@ bool a_limit_is_lower(void)
     return false;
 }
 
+/* What is done here takes up to some tens of KiB of it. */
+#define ENOUGH_STACK (256 << 10)
+
+bool stack_is_small(void)
+{
+    return limit_of(RLIMIT_STACK) < ENOUGH_STACK;
+}
+
 /* Linux takes that much, however low the limit of the stack, less what it puts there itself. */
 #define ROOM (120 << 10)
 

@@ -10,6 +10,9 @@ void remember_limits(void);
 /* Whether a limit is lower now. */
 bool a_limit_is_lower(void);
 
+/* Whether a library of ours would need more of the stack than there may be (ulimit -s). */
+bool stack_is_small(void);
+
 /* Whether execve would take the arguments, and the program do with these variables as it always
    does. */
 bool variables_are_plain(char *const *argv, char *const *envp);

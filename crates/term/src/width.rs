@@ -8,6 +8,9 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 /// The width where there is no terminal to ask.
 const DEFAULT: usize = 80;
 
+/// A function's name that is cut to fewer columns says nothing.
+const NAMED: usize = 5;
+
 /// The columns that standard output has: what `COLUMNS` says, else what the terminal says,
 /// else 80.
 pub fn terminal() -> usize {
@@ -30,10 +33,17 @@ pub fn of(text: &str) -> usize {
 }
 
 /// `text` in at most `columns` columns. What is too much is taken out of the middle, because a
-/// path says most at its ends: `/opt/spack/…/libm.so.6`.
+/// path says most at its ends: `/opt/spack/…/libm.so.6`. Where it is a line of a file, with its function
+/// (`unpack.sh:12 names()`), the line stays: what is behind it gives way first.
 pub fn shorten(text: &str, columns: usize) -> String {
     if of(text) <= columns {
         return text.to_owned();
+    }
+    if let Some((line, function)) = line_and_function(text) {
+        return match columns.checked_sub(of(line) + 1) {
+            Some(room) if room >= NAMED => format!("{line} {}", shorten(function, room)),
+            _ => shorten(line, columns),
+        };
     }
     let Some(room) = columns.checked_sub(1) else {
         return String::new();
@@ -44,6 +54,15 @@ pub fn shorten(text: &str, columns: usize) -> String {
     let tail =
         fitting(text.char_indices().rev(), room - room / 2).last().map_or(text.len(), |(at, _)| at);
     format!("{}…{}", &text[..head], &text[tail..])
+}
+
+/// `unpack.sh:12` and `names()` of `unpack.sh:12 names()`; `zsh, line 3` and `names()` as well.
+fn line_and_function(text: &str) -> Option<(&str, &str)> {
+    let is_number = |(_, number): (&str, &str)| number.parse::<u32>().is_ok();
+    text.match_indices(' ').map(|(at, _)| (&text[..at], &text[at + 1..])).find(|(before, _)| {
+        before.rsplit_once(':').is_some_and(is_number)
+            || before.rsplit_once(", line ").is_some_and(is_number)
+    })
 }
 
 /// `text` in at most `columns` columns. What is too much is taken off its end, which a sentence can spare.
@@ -113,6 +132,19 @@ mod tests {
         let path = "/opt/spack/linux-debian12/gcc-13/zlib-1.3/lib/libz.so.1";
         assert_eq!(shorten(path, 24), "/opt/spack/…ib/libz.so.1");
         assert_eq!(shorten(path, 100), path);
+    }
+
+    #[test]
+    fn a_line_of_a_file_keeps_its_number_whatever_is_cut() {
+        let place = "unpack-archives.sh:12 names_of_all()";
+        assert_eq!(shorten(place, 30), "unpack-archives.sh:12 nam…ll()");
+        assert_eq!(shorten(place, 26), "unpack-archives.sh:12");
+        assert_eq!(shorten(place, 16), "unpack-…es.sh:12");
+        assert_eq!(shorten("zsh, line 3 names_of_all()", 20), "zsh, line 3 nam…ll()");
+        for columns in 5..40 {
+            let short = shorten(place, columns);
+            assert!(of(&short) <= columns && short.contains("12"), "{short:?} in {columns}");
+        }
     }
 
     #[test]

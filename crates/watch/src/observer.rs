@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::memory;
+use crate::{arch, memory};
 
 /// Looks into processes at their forks and execs. It lives in the recorder's process, not in the
 /// caller's. Every method is called while the process it is about stands still; what it takes,
@@ -90,6 +90,12 @@ impl Stopped {
     /// As [`Stopped::read`].
     pub fn pointer(&self, address: u64) -> io::Result<u64> {
         memory::read_u64(self.tid, address)
+    }
+
+    /// Where the thread's own structure is, by which it finds what belongs to it alone; none where that
+    /// cannot be asked for.
+    pub fn thread_pointer(&self) -> Option<u64> {
+        arch::thread_pointer(self.tid)
     }
 
     /// A string that ends with a zero byte, without it.

@@ -72,6 +72,39 @@ fn a_first_start_with_a_umask_that_takes_all_leaves_what_the_next_can_use() {
     }
 }
 
+/// `ulimit -s` in KiB. A debug build needs some 70 of them for its command line alone.
+#[test]
+fn becalm_needs_no_more_stack_than_the_command() {
+    for limit in [24, 64, 300] {
+        let script =
+            Script::new("x=$(dirname a/b); mkdir made; bash -c 'dirname c/d; :'; ulimit -s");
+        for verb in
+            ["run --builtins", "run --builtins --count", "fork lines", "check", "run --aslr off"]
+        {
+            let line = format!("ulimit -s {limit}; exec \"$0\" {verb} -- bash script");
+            let mut command = Command::new("bash");
+            command.args(["-c", &line, BECALM]).current_dir(script.path());
+            let ran = run(command.env("XDG_STATE_HOME", script.path()).env_remove("BASH_ENV"));
+            let wanted = format!("c\n{limit}\n");
+            assert_eq!((ran.code(), ran.out()), (0, wanted), "{limit} {verb}: {}", ran.err());
+            fs::remove_dir(script.path().join("made")).unwrap();
+        }
+    }
+}
+
+/// A shell further down may have less than the one that started it.
+#[test]
+fn a_shell_with_little_stack_goes_without_builtins() {
+    for inner in ["bash -c", "sh -c", "env bash -c"] {
+        let script =
+            Script::new(&format!("ulimit -s 24; {inner} 'mkdir made; dirname a/b; :'; echo $?"));
+        let ran = run(Command::new(BECALM)
+            .args(["run", "--builtins", "--", "bash", "script"])
+            .current_dir(script.path()));
+        assert_eq!((ran.out().as_str(), ran.err().as_str()), ("a\n0\n", ""), "{inner}");
+    }
+}
+
 /// There is no file that could stay behind, nor one that somebody could cut short.
 #[test]
 fn what_is_counted_leaves_no_file_when_becalm_is_killed() {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 use crate::BECALM;
-use serde_json::{Value, json};
+use serde_json::Value;
 use testkit::{Ran, Scene, run};
 
 const PYTHON: &str = "/usr/bin/python3";
@@ -25,7 +25,7 @@ pub(crate) fn answer(ran: &Ran) -> Value {
 
 /// What each line started: by `file:line`, the programs (`-` for a subshell) and how many.
 #[track_caller]
-fn lines(scene: &Scene, words: &[&str]) -> BTreeMap<String, BTreeMap<String, u64>> {
+pub(crate) fn lines(scene: &Scene, words: &[&str]) -> BTreeMap<String, BTreeMap<String, u64>> {
     let ran = run(&mut becalm(scene, &[&["fork", "lines", "--json", "--"], words].concat()));
     let answer = answer(&ran);
     let mut lines = BTreeMap::new();
@@ -42,7 +42,7 @@ fn lines(scene: &Scene, words: &[&str]) -> BTreeMap<String, BTreeMap<String, u64
 }
 
 /// `[("a.sh:3", "dirname", 10)]` in that form.
-fn expected(rows: &[(&str, &str, u64)]) -> BTreeMap<String, BTreeMap<String, u64>> {
+pub(crate) fn expected(rows: &[(&str, &str, u64)]) -> BTreeMap<String, BTreeMap<String, u64>> {
     let mut lines: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
     for (line, program, starts) in rows {
         lines.entry((*line).to_owned()).or_default().insert((*program).to_owned(), *starts);
@@ -291,52 +291,6 @@ fn a_line_of_a_text_is_one_whatever_its_subshells_become() {
 }
 
 #[test]
-fn perl_is_asked_for_the_statement_that_starts_something() {
-    let scene = Scene::new();
-    scene.file(
-        "main.pl",
-        "#!/usr/bin/perl\n\
-         use strict; use lib '.'; use Helper;\n\
-         for my $i (1..3) {\n\
-         my $x = `dirname /a/b$i`;\n\
-         system('/bin/true');\n\
-         Helper::help();\n\
-         }\n\
-         open(my $in, '-|', 'seq', 2) or die; my @lines = <$in>; close $in;\n\
-         if (my $pid = fork) { waitpid $pid, 0 } else { exec '/bin/true' }\n",
-        0o755,
-    );
-    scene.file(
-        "Helper.pm",
-        "package Helper;\n\nsub help {\n\n    system('basename /a/b >/dev/null') == 0 or die;\n}\n1;\n",
-        0o644,
-    );
-    let wanted = expected(&[
-        ("main.pl:4", "dirname", 3),
-        ("main.pl:5", "true", 3),
-        ("Helper.pm:5", "sh", 3),
-        ("Helper.pm:5", "basename", 3),
-        ("main.pl:8", "seq", 1),
-        ("main.pl:9", "true", 1),
-    ]);
-    assert_eq!(lines(&scene, &["./main.pl"]), wanted);
-    // A thread has an interpreter of its own, which nobody looks for: no line is better than another's.
-    scene.file(
-        "threads.pl",
-        "use threads;\nthreads->create(sub { system('/bin/true'); system('/bin/true') })->join;\n\n\
-         system('/bin/false');\n",
-        0o644,
-    );
-    let found = lines(&scene, &["perl", "threads.pl"]);
-    assert_eq!(found, expected(&[("threads.pl:4", "false", 1)]));
-    // What a shell does by itself, Perl does not.
-    let ran = run(&mut becalm(&scene, &["fork", "lines", "--json", "--", "./main.pl"]));
-    for line in answer(&ran)["lines"].as_array().unwrap() {
-        assert_eq!((&line["saved_if_cured_ns"], &line["advice"]), (&Value::Null, &json!([])));
-    }
-}
-
-#[test]
 fn make_is_asked_for_its_recipes_lines_and_for_those_it_reads() {
     let scene = Scene::new();
     scene.file(
@@ -398,6 +352,53 @@ fn misses_on_path_shims_and_the_parents_size_are_said() {
     assert!(shim["path"].as_str().unwrap().ends_with("/shim"), "{shim:#}");
     assert_eq!((shim["times"].as_u64(), shim["processes"].as_u64()), (Some(3), Some(3)));
     assert_eq!(shim["runs"], "/usr/bin/dirname");
+}
+
+/// What a program did before is not always for the one that it executes in the end.
+#[test]
+fn a_script_that_ends_in_exec_hands_over_and_does_not_only_start() {
+    let scene = Scene::new();
+    scene.file("script", "#!/bin/bash\ndirname /a/b\nsleep 0.1\nexec true\n", 0o755);
+    let ran = run(becalm(&scene, &["fork", "lines", "--", "./script"]).env("COLUMNS", "500"));
+    let handed =
+        ran.err().lines().find(|line| line.contains("/script hands over")).unwrap().to_owned();
+    assert!(handed.contains("hands over to /usr/bin/true (exec): 1"), "{handed}");
+    assert!(handed.ends_with(" a time until then, 1 time, 2 processes on the way."), "{handed}");
+}
+
+#[test]
+fn a_text_is_said_to_be_of_an_option_only_where_one_gave_it() {
+    let scene = Scene::new();
+    let text = "f() { /bin/true; :; }\nf\n/bin/false\n:\n";
+    for shell in ["bash", "zsh"] {
+        let said = |words: &str| {
+            let line = format!("\"$0\" fork lines --all -- {words} 2>&1");
+            let mut command = Command::new("bash");
+            command.args(["-c", &line, BECALM, text]).env("COLUMNS", "120");
+            run(command.current_dir(scene.directory())).out()
+        };
+        let given = said(&format!("{shell} -c \"$1\""));
+        assert!(given.contains(&format!("\n{shell} -c, line 3 ")), "{given}");
+        let read = said(&format!("{shell} <<<\"$1\""));
+        assert!(read.contains(&format!("\n{shell}, line 3 ")), "{read}");
+        assert!(read.contains(&format!("\n{shell}, line 1 f() ")), "{read}");
+    }
+}
+
+#[test]
+fn a_line_keeps_its_number_in_a_narrow_terminal() {
+    let scene = Scene::new();
+    let name = "a_script_with_a_name_of_which_no_terminal_has_seen_the_end.sh";
+    let text = "function_of_a_name_as_long_as_that() {\nx=$(/bin/date); y=$(/bin/true); z=$(/bin/uname)\n}\n\
+                function_of_a_name_as_long_as_that\n";
+    scene.file(name, text, 0o755);
+    for columns in ["80", "60"] {
+        let ran =
+            run(becalm(&scene, &["fork", "lines", "--", "bash", name]).env("COLUMNS", columns));
+        let said = ran.err();
+        let row = said.lines().skip_while(|line| !line.starts_with("line ")).nth(1).unwrap();
+        assert!(row.split_whitespace().next().unwrap().ends_with("sh:2"), "{columns}: {row}");
+    }
 }
 
 /// The start of each process is what it took without what it waited for: all that is left of the

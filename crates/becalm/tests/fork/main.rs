@@ -10,6 +10,7 @@ mod kept;
 mod limits;
 mod line_times;
 mod lines;
+mod perl;
 mod sh;
 mod subshells;
 mod substitutions;

@@ -122,7 +122,7 @@ __attribute__((constructor)) static void load(void)
 {
     static struct detour finding;
     is_reached = was_reached();
-    if (strcmp(dist_version, "5.2") != 0)
+    if (strcmp(dist_version, "5.2") != 0 || stack_is_small())
         return;
     read_known((void *)load);
     remember_limits();

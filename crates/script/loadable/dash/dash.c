@@ -16,7 +16,7 @@ static bool ready;
 
 __attribute__((constructor)) static void load(void)
 {
-    if (!was_reached())
+    if (!was_reached() || stack_is_small())
         return;
     read_known((void *)load);
     remember_limits();

@@ -28,7 +28,7 @@ __attribute__((constructor)) static void load(void)
     *(void **)&libc.posix_spawn = dlsym(RTLD_NEXT, "posix_spawn");
     *(void **)&libc.posix_spawnp = dlsym(RTLD_NEXT, "posix_spawnp");
     remember_limits();
-    if (was_reached())
+    if (was_reached() && !stack_is_small())
         read_known((void *)load);
 }
 

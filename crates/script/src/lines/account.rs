@@ -38,7 +38,7 @@ pub struct ScriptLines {
     pub lines: Vec<ScriptLine>,
     /// Programs that started processes and tell no lines, by name, with how many.
     pub silent: Vec<StartedProgram>,
-    /// Programs that only start another.
+    /// Programs that execute another in their place.
     pub shims: Vec<Shim>,
 }
 
@@ -56,6 +56,10 @@ pub struct ScriptLine {
     pub functions: Vec<String>,
     /// Who runs the script: `bash`, `python3.11`.
     pub runs: String,
+    /// The option that the text came by, where it came from no file: `-c`, `-e`. It can come by standard
+    /// input, too.
+    #[serde(skip)]
+    pub option: Option<&'static str>,
     /// What the line says, where it can be read.
     pub text: Option<String>,
     /// Where it was called from most often, the innermost first: `file:line`.
@@ -225,6 +229,7 @@ impl Gathered {
             line.raw_file = frame.file.map(|file| recording.path(file).to_vec());
             let parent = process.parent.and_then(|id| recording.program(id, process.started));
             line.runs = parent.map(|exec| base_name(recording, exec.image)).unwrap_or_default();
+            line.option = parent.and_then(|exec| text_option(&line.runs, &exec.argv));
         }
         if !frame.function.is_empty() && self.functions.insert(frame.function.clone()) {
             line.functions.push(frame.function.clone());
@@ -254,6 +259,22 @@ impl Gathered {
         line.saved = is_curable.then_some(saved);
         line
     }
+}
+
+/// The option by which an interpreter was given its text, as `-c`, `-lc`, `-ne`.
+fn text_option(runs: &str, argv: &[String]) -> Option<&'static str> {
+    let option = if runs.starts_with("perl") { "-e" } else { "-c" };
+    let letter = &option[1..];
+    let mut words = argv.iter().skip(1);
+    while let Some(word) = words.next().filter(|word| word.starts_with(['-', '+'])) {
+        if ["-o", "+o", "-O", "+O", "-W", "-X", "-I", "--rcfile", "--init-file"].contains(&&**word)
+        {
+            words.next();
+        } else if !word.starts_with("--") && !word.starts_with("-M") && word.contains(letter) {
+            return Some(option);
+        }
+    }
+    None
 }
 
 /// The line of a process: its own, or that of the nearest process above it that has one. Where
@@ -344,6 +365,21 @@ fn read(file: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_is_of_an_option_only_where_one_gave_it() {
+        let option = |runs: &str, line: &str| {
+            text_option(runs, &line.split(' ').map(str::to_owned).collect::<Vec<_>>())
+        };
+        for given in ["bash -c x", "bash -o posix -ec x", "zsh -fc x", "python3 -X utf8 -Bc x"] {
+            assert_eq!(option(given.split(' ').next().unwrap(), given), Some("-c"), "{given}");
+        }
+        assert_eq!(option("perl", "perl -Mstrict -I dir -lne x"), Some("-e"));
+        for other in ["bash", "bash -s -- -c x", "bash --norc", "zsh file -c", "bash -O extglob"] {
+            assert_eq!(option("bash", other), None, "{other}");
+        }
+        assert_eq!(option("perl", "perl -Mre -"), None);
+    }
 
     #[test]
     fn of_what_a_recording_names_only_regular_files_are_read() {

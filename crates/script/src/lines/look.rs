@@ -76,7 +76,7 @@ impl Observer for LineFinder {
             ScriptRuntime::Bash(bash) => bash.places(parent),
             ScriptRuntime::Make(make) => make.reading(parent).into_iter().collect(),
             ScriptRuntime::Zsh(zsh) => zsh.places(parent),
-            ScriptRuntime::Perl(perl) => perl.place(parent).into_iter().collect(),
+            ScriptRuntime::Perl(perl) => perl.places(parent),
         };
         // Even where make is reading: while it waits for a `$(shell …)` it starts the next lines of
         // other recipes.
@@ -86,11 +86,10 @@ impl Observer for LineFinder {
         if matches!(runs, ScriptRuntime::Bash(_)) {
             self.copies.insert(child, places.clone());
         }
-        // What another thread forks has that one's interpreter, wherever it is.
-        if matches!(runs, ScriptRuntime::Perl(_)) && parent.tid != parent.pid {
-            return places;
-        }
-        let runs = runs.clone();
+        let runs = match runs {
+            ScriptRuntime::Perl(perl) => ScriptRuntime::Perl(perl.forked_by(parent)),
+            other => other.clone(),
+        };
         self.runs.insert(child, runs);
         places
     }

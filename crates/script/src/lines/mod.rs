@@ -8,14 +8,14 @@
 //! | `symbols` | where a program keeps what it knows of its script |
 //! | `bash` | bash's line number and call stack, read from outside |
 //! | `zsh` | zsh's, the same way |
-//! | `perl` | Perl's line, read from outside |
+//! | `perl` | Perl's line and call stack, read from outside |
 //! | `make` | make's line, read from outside |
 //! | `python` | the hook by which Python tells its line |
 //! | `account` | a recording's processes, line by line |
 //! | `processes` | the same as the tree of processes |
 //! | `path` | the critical path: what the command's end waited for |
 //! | `phases` | what a start's time went to |
-//! | `shim` | programs that only start another |
+//! | `shim` | programs that execute another in their place |
 //! | `advice` | what to write instead, where only an edit of the script helps |
 
 mod account;

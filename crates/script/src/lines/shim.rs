@@ -1,4 +1,5 @@
-//! Programs that only start another: a version manager's `python3`, `#!/usr/bin/env …`.
+//! Programs that execute another in their place: a version manager's `python3`, `#!/usr/bin/env …`, a
+//! script that ends in `exec`. What they do before is not always for that.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

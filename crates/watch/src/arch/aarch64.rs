@@ -215,6 +215,11 @@ fn set_register_set(tid: i32, kind: usize, from: &[u8]) -> Result<(), TraceError
     ptrace::request("PTRACE_SETREGSET", what, tid, kind, data)
 }
 
+/// Not asked for: what lies before it there, and how much, differs between releases of glibc.
+pub(crate) fn thread_pointer(_tid: i32) -> Option<u64> {
+    None
+}
+
 /// There are no upper halves that the kernel tells of.
 pub(crate) fn upper_in_use(_tid: i32) -> Option<bool> {
     None

@@ -8,6 +8,7 @@
 //! | [`table`], [`word`] | a call's table and number; the size of a program's pointers |
 //! | [`ThreadRegisters`] | those of a stopped thread |
 //! | [`TRAP`] | the instruction that stops a traced thread |
+//! | [`thread_pointer`] | where a stopped thread's own structure is |
 //! | [`upper_in_use`] | whether wide vector registers are in use |
 //! | [`LARGE_FILE`] | `O_LARGEFILE` of the kernel, which C libraries say is 0 |
 //! | [`open_flags`] | open(2)'s flags as recordings have them, on each processor: those of asm-generic/fcntl.h |
@@ -20,10 +21,10 @@ mod x86_64;
 #[cfg(target_arch = "aarch64")]
 pub(crate) use aarch64::{
     ArmRegisters as ThreadRegisters, FOREIGN_FROM, LARGE_FILE, NATIVE, TABLES, TRAP, open_flags,
-    table, upper_in_use, word,
+    table, thread_pointer, upper_in_use, word,
 };
 #[cfg(target_arch = "x86_64")]
 pub(crate) use x86_64::{
     FOREIGN_FROM, LARGE_FILE, NATIVE, TABLES, TRAP, X86Registers as ThreadRegisters, open_flags,
-    table, upper_in_use, word,
+    table, thread_pointer, upper_in_use, word,
 };

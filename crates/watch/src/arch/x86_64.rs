@@ -184,6 +184,11 @@ impl X86Registers {
     }
 }
 
+/// The base of the segment fs, where glibc has its `struct pthread`.
+pub(crate) fn thread_pointer(tid: i32) -> Option<u64> {
+    X86Registers::read(tid).ok().map(|registers| registers.0.fs_base)
+}
+
 /// Whether upper halves of vector registers (YMM) of a stopped thread are in use; none where the
 /// processor has none, or the kernel does not tell.
 ///

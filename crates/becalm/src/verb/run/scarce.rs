@@ -10,6 +10,9 @@ use crate::exit::Failure;
 /// What becalm needs at most, besides what it was started with.
 const NEEDED: usize = 8 << 20;
 
+/// What a shell's library needs of the stack (plain.c), and more than that.
+const NEEDED_STACK: u64 = 256 << 10;
+
 /// Options without which a command does the same.
 const FOR_SPEED: [&str; 3] = ["--builtins", "--count", "--hugepages"];
 
@@ -27,14 +30,16 @@ pub fn in_scarce_memory(words: &[OsString]) -> Option<Result<u8, Failure>> {
         return None;
     }
     term::warn(
-        "--builtins is not done: becalm has too little memory (ulimit -v, ulimit -d); the command runs \
-         without",
+        "--builtins is not done: becalm has too little memory (ulimit -v, -d, -s); the command runs without",
     );
     let why = launch::replace(&launch::Command { argv }, &[]);
     Some(Err(Failure { status: why.exit_status(), error: why.into() }))
 }
 
 fn is_scarce() -> bool {
+    if getrlimit(Resource::Stack).current.is_some_and(|stack| stack < NEEDED_STACK) {
+        return true;
+    }
     let is_limited = |limit: Resource| getrlimit(limit).current.is_some();
     let any = [Resource::As, Resource::Data].into_iter().any(is_limited);
     any && Vec::<u8>::new().try_reserve_exact(NEEDED).is_err()

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use recording::{Micros, Nanos, Recording};
 use schemars::JsonSchema;
+use script::lines::advice::Advice;
 use script::lines::{ScriptLine, ScriptLines, StartedProcess, StartedProgram};
 use serde::Serialize;
 use term::number::{bytes, count, counted, percent, time};
@@ -211,9 +212,8 @@ impl ForkLines {
         let mut notes = Vec::new();
         if lines.unknown > 0 {
             notes.push(format!(
-                "Of {} the line is not known: {} tell{} none to a recorder here. bash, zsh, make, and \
-                 Perl of its files and its first thread do, where they export their symbols, and \
-                 Python{}.",
+                "Of {} the line is not known: {} tell{} none to a recorder here. bash, zsh, make and \
+                 Perl do, where they export their symbols, and Python{}.",
                 counted(lines.unknown, "process", "processes"),
                 programs(&lines.silent),
                 if lines.silent.len() == 1 { "s" } else { "" },
@@ -225,7 +225,7 @@ impl ForkLines {
             let mut through = shim.through.clone();
             through.insert(0, shim.path.clone());
             notes.push(format!(
-                "{} only starts {}: {} a time, {}{}{}.",
+                "{} hands over to {} (exec): {} a time until then, {}{}{}.",
                 through.join(", which runs "),
                 shim.runs,
                 time(Nanos(shim.time.0 / shim.times.max(1))),
@@ -255,8 +255,16 @@ impl ForkLines {
     fn advice(&self) -> Vec<String> {
         let mut said = BTreeSet::new();
         let mut lines = Vec::new();
-        for line in self.lines.lines.iter().filter(|line| line.processes > 1).take(SCREEN) {
-            for advice in &line.advice {
+        // What ran once is not worth an edit.
+        let is_repeated = |line: &ScriptLine, advice: &Advice| {
+            let same = line.programs.iter().filter(|program| match &program.name {
+                Some(name) => *name == advice.program,
+                None => advice.program == "a subshell",
+            });
+            same.map(|program| program.processes).sum::<u64>() > 1
+        };
+        for line in self.lines.lines.iter().take(SCREEN) {
+            for advice in line.advice.iter().filter(|advice| is_repeated(line, advice)) {
                 let at = place(line);
                 let text = match (&advice.instead_of, &advice.write) {
                     (Some(of), Some(write)) => format!("{at}: write {write} instead of {of}"),
@@ -291,8 +299,10 @@ fn headline(lines: &ScriptLines) -> String {
 pub(super) fn place(line: &ScriptLine) -> String {
     let file = match line.file.as_deref() {
         Some(file) => format!("{}:{}", file.rsplit('/').next().unwrap_or(file), line.line),
-        None if line.runs.starts_with("perl") => format!("{} -e, line {}", line.runs, line.line),
-        None => format!("{} -c, line {}", line.runs, line.line),
+        None => match (line.option, line.functions.is_empty()) {
+            (Some(option), true) => format!("{} {option}, line {}", line.runs, line.line),
+            _ => format!("{}, line {}", line.runs, line.line),
+        },
     };
     match &line.functions[..] {
         [] => file,
