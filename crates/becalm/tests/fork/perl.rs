@@ -42,6 +42,37 @@ fn perl_is_asked_for_the_statement_that_starts_something() {
     }
 }
 
+/// Perl's own messages have these lines, too.
+#[test]
+fn the_first_statement_of_a_block_is_on_its_own_line() {
+    let scene = Scene::new();
+    scene.file(
+        "main.pl",
+        "for my $i (1..3) {\n\
+         if ($i == 1) {\n\
+         system('/bin/true');\n\
+         } elsif (`/bin/date` && $i == 2) {\n\
+         system('/bin/false');\n\
+         } else {\n\
+         do {\n\
+         my $name = `/bin/uname`; };\n\
+         system('/bin/pwd >&2; :')\n\
+         }\n\
+         }\n",
+        0o644,
+    );
+    let found = lines(&scene, &["perl", "main.pl"]);
+    let wanted = [
+        ("main.pl:3", "true", 1),
+        ("main.pl:4", "date", 2),
+        ("main.pl:5", "false", 1),
+        ("main.pl:8", "uname", 1),
+        ("main.pl:9", "sh", 1),
+        ("main.pl:9", "pwd", 1),
+    ];
+    assert_eq!(found, expected(&wanted));
+}
+
 /// Perl itself would say `at (eval 1) line 2`, which is no line of a file.
 #[test]
 fn what_an_eval_starts_is_on_the_statement_of_a_file_that_led_there() {

@@ -21,6 +21,13 @@ use super::script_file::script_file;
 /// How many words of an interpreter are looked at: `PL_curcop` is the 27th in 5.36.
 const LOOKED_AT: usize = 64;
 
+/// Where an interpreter has `PL_op`, what it executes of the statement.
+const OPERATION: usize = 1;
+
+/// Operations of a statement that are looked at, and how deep in it.
+const MOST_OPERATIONS: usize = 2000;
+const DEEPEST_OPERATION: usize = 100;
+
 /// No file has more lines.
 const MOST_LINES: u32 = 1 << 24;
 
@@ -93,7 +100,8 @@ impl Perl {
             true => self.contexts(process, words[curcop + 2])?,
             false => Vec::new(),
         };
-        let mut frames: Vec<_> = self.frame(process, words[curcop])?.into_iter().collect();
+        let statement = closest(process, words[curcop], words[OPERATION]);
+        let mut frames: Vec<_> = self.frame(process, statement)?.into_iter().collect();
         for context in contexts {
             if (frames.is_empty() || context.kind == FUNCTION) && frames.len() < DEEPEST {
                 frames.extend(self.frame(process, context.from)?);
@@ -179,6 +187,70 @@ fn statement(process: &Stopped, address: u64) -> io::Result<Option<Statement>> {
         return Ok(None);
     }
     Ok(Some((line, process.read_string(name)?)))
+}
+
+/// The statement that Perl's own messages name. The first one of a block is none to the interpreter: it is
+/// left in the tree of the statement that has the block, as an operation that does nothing (`S_closest_cop` of
+/// util.c).
+fn closest(process: &Stopped, statement: u64, wanted: u64) -> u64 {
+    let Ok(own) = Operation::at(process, statement) else { return statement };
+    let mut search = StatementSearch { process, kind: own.kind, wanted, left: MOST_OPERATIONS };
+    let found = own.sibling.and_then(|first| search.below(first, statement, 0));
+    found.unwrap_or(statement)
+}
+
+/// An `OP` of op.h, from perl 5.26.
+struct Operation {
+    kind: u64,
+    /// What it was before it was taken out.
+    was: u64,
+    sibling: Option<u64>,
+    first: Option<u64>,
+}
+
+impl Operation {
+    fn at(process: &Stopped, address: u64) -> io::Result<Operation> {
+        // next, sibling or parent, what executes it, target; kind in 9 bits, whether it has a sibling in the
+        // 15th, flags from the 17th, of which the third says that it has something below it.
+        let [_, beside, _, was, bits, below] = words(process, address)?;
+        let sibling = (bits >> 14 & 1 == 1).then_some(beside);
+        Ok(Operation {
+            kind: bits & 0x1ff,
+            was,
+            sibling,
+            first: (bits >> 18 & 1 == 1).then_some(below),
+        })
+    }
+}
+
+struct StatementSearch<'a> {
+    process: &'a Stopped,
+    /// What a statement is.
+    kind: u64,
+    wanted: u64,
+    left: usize,
+}
+
+impl StatementSearch<'_> {
+    /// The last statement before what is wanted, if that is below an operation.
+    fn below(&mut self, operation: u64, mut statement: u64, depth: usize) -> Option<u64> {
+        if operation == self.wanted {
+            return Some(statement);
+        }
+        let mut next = Operation::at(self.process, operation).ok()?.first;
+        while let Some(at) = next.filter(|_| self.left > 0 && depth < DEEPEST_OPERATION) {
+            self.left -= 1;
+            let operation = Operation::at(self.process, at).ok()?;
+            if operation.kind == 0 && operation.was == self.kind {
+                statement = at;
+            }
+            if let Some(found) = self.below(at, statement, depth + 1) {
+                return Some(found);
+            }
+            next = operation.sibling;
+        }
+        None
+    }
 }
 
 /// Whether something is a `PERL_SI`: it begins with its `PL_curstack`.
