@@ -266,7 +266,8 @@ fn text_option(runs: &str, argv: &[String]) -> Option<&'static str> {
     let option = if runs.starts_with("perl") { "-e" } else { "-c" };
     let letter = &option[1..];
     let mut words = argv.iter().skip(1);
-    while let Some(word) = words.next().filter(|word| word.starts_with(['-', '+'])) {
+    let is_option = |word: &&String| word.starts_with(['-', '+']) && *word != "--";
+    while let Some(word) = words.next().filter(is_option) {
         if ["-o", "+o", "-O", "+O", "-W", "-X", "-I", "--rcfile", "--init-file"].contains(&&**word)
         {
             words.next();
