@@ -12,7 +12,7 @@ use crate::BECALM;
 /// A recording of four ranks, of which rank 2 calls MPI_Init late.
 fn recorded(scene: &Scene) {
     let script =
-        format!("#!/bin/sh\n[ $OMPI_COMM_WORLD_RANK = 2 ] && sleep 0.6\nexec {}\n", hello(scene));
+        format!("#!/bin/sh\n[ $OMPI_COMM_WORLD_RANK = 2 ] && sleep 3\nexec {}\n", hello(scene));
     let script = scene.file("late.sh", script, 0o755);
     let mut mpirun = Command::new("mpirun");
     mpirun.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
