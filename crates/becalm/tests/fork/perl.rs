@@ -98,6 +98,29 @@ fn what_an_eval_starts_is_on_the_statement_of_a_file_that_led_there() {
     assert_eq!(lines(&scene, &["perl", "main.pl"]), wanted);
 }
 
+/// The stack of what has been called is read from its inner end; what Perl calls by itself has one of its own.
+#[test]
+fn a_recursion_deeper_than_is_read_and_a_stack_within_a_stack_have_the_right_line() {
+    let scene = Scene::new();
+    scene.file(
+        "main.pl",
+        "no warnings; sub deep { $_[0] > 700 ? eval q{system('/bin/true')} : deep($_[0] + 1) }\n\
+         deep(1);\n\
+         sub DESTROY {\n\
+         eval q{system('/bin/false')};\n\
+         }\n\
+         { my $object = bless []; }\n\
+         my @sorted = sort {\n\
+         eval q{system('/bin/date >/dev/null; :')}; $a <=> $b } 2, 1;\n",
+        0o644,
+    );
+    let found = lines(&scene, &["perl", "main.pl"]);
+    assert_eq!(found["main.pl:1"]["true"], 1, "{found:?}");
+    assert_eq!(found["main.pl:4"]["false"], 1, "{found:?}");
+    assert_eq!(found["main.pl:8"]["date"], 1, "{found:?}");
+    assert_eq!(found.len(), 3, "{found:?}");
+}
+
 #[test]
 fn a_line_of_a_generated_file_is_the_one_that_it_says() {
     let scene = Scene::new();

@@ -158,9 +158,8 @@ impl Perl {
         while stack != 0 && (all.len() as u64) < MOST_CONTEXTS {
             // PERL_SI: stack, contexts, previous, next, number of the last context.
             let [_, contexts, previous, _, last] = words(process, stack)?;
-            let last = u64::from(last as u32).min(MOST_CONTEXTS);
-            // The first one is of the program, which nothing entered.
-            if last > 0 && (last as i32) > 0 {
+            // The first one, 0, is of the program, which nothing entered; -1: there is none.
+            if let Some(last) = u64::try_from(last as i32).ok().filter(|last| *last > 0) {
                 let read = |size| contexts_of(process, contexts, size, last);
                 let known = self.context.map_or_else(|| CONTEXT_SIZES.to_vec(), |size| vec![size]);
                 let found = known.into_iter().find_map(|size| Some((size, read(size)?)));
@@ -258,7 +257,7 @@ fn is_stack(process: &Stopped, stack: u64, information: u64) -> io::Result<bool>
     Ok(stack != 0 && information != 0 && process.pointer(information)? == stack)
 }
 
-/// The contexts of a stack, the innermost first, if they are of this size.
+/// The innermost contexts of a stack, in that order, if they are of this size.
 fn contexts_of(process: &Stopped, first: u64, size: u64, last: u64) -> Option<Vec<Context>> {
     let context = |number: u64| {
         // Its kind in four bits of the first byte, the statement in the third word.
@@ -267,6 +266,7 @@ fn contexts_of(process: &Stopped, first: u64, size: u64, last: u64) -> Option<Ve
         let is_one = kind == SUBSTITUTION || matches!(statement(process, from), Ok(Some(_)));
         (CONTEXTS.contains(&kind) && is_one).then_some(Context { kind, from })
     };
-    let all: Option<Vec<Context>> = (1..=last).rev().map(context).collect();
+    let from = last.saturating_sub(MOST_CONTEXTS) + 1;
+    let all: Option<Vec<Context>> = (from..=last).rev().map(context).collect();
     Some(all?.into_iter().filter(|context| context.kind != SUBSTITUTION).collect())
 }
