@@ -153,23 +153,33 @@ pub(super) fn silenced() -> anyhow::Result<OwnedFd> {
     Ok(out)
 }
 
+/// How often it is looked who takes the time: where the machine is busy, a shell may seem to once.
+const LOOKS: usize = 3;
+
 /// Refuses a command that only starts the one which takes the time: that has no moved layout. For
-/// this it runs once more than it is timed.
+/// this it runs some times more than it is timed.
 pub(super) fn refuse_wrapper(command: &Command, first: LayoutOffset) -> Result<(), Failure> {
+    for _ in 0..LOOKS {
+        if is_wrapper(command, first)? {
+            return Err(Failure::of_command(anyhow!(
+                "{} only starts the program that takes the time, and that one's layout is not moved: \
+                 give the program itself, without a wrapper",
+                command.argv[0].to_string_lossy()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Whether another program than the command's own took the time of a run.
+fn is_wrapper(command: &Command, first: LayoutOffset) -> Result<bool, Failure> {
     let child = in_layout(command, first)?;
     let mut at_end = None;
     let timed = child.timed_by(|pid| Ok(at_end.insert(watch::to_end(pid, true)?).at));
     let timed = timed.map_err(Failure::of_command)?;
     let measured = at_end.map(|end| MeasuredProgram::of(&end, &timed));
-    match measured {
-        None | Some(MeasuredProgram::Started) => Ok(()),
-        _ if timed.ended != Ended::Exited(0) => Ok(()),
-        _ => Err(Failure::of_command(anyhow!(
-            "{} only starts the program that takes the time, and that one's layout is not moved: \
-             give the program itself, without a wrapper",
-            command.argv[0].to_string_lossy()
-        ))),
-    }
+    let is_another = measured.is_some_and(|program| program != MeasuredProgram::Started);
+    Ok(is_another && timed.ended == Ended::Exited(0))
 }
 
 /// The command, stopped before its first instruction.
