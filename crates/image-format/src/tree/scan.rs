@@ -185,14 +185,18 @@ impl TreeScan {
     }
 
     fn list(&self, id: FileNodeId, path: PathBuf) -> Result<(), SquashWriteError> {
-        let opened = open_directory(&path);
-        // To list it takes that it may be entered, too.
-        let (entries, directory) = match opened.and_then(|it| Ok((Dir::read_from(&it)?, it))) {
-            Err(Errno::ACCESS) if self.wanted.skip_unreadable => {
+        // What may be read and not entered can be opened, and not listed.
+        let listed = open_directory(&path).map_err(|error| ("open", error)).and_then(|directory| {
+            let entries = Dir::read_from(&directory).map_err(|error| ("list", error))?;
+            Ok((directory, entries))
+        });
+        let (directory, entries) = match listed {
+            Err((_, Errno::ACCESS)) if self.wanted.skip_unreadable => {
                 self.lock().left_out.push(OmittedFile { path, why: OmitReason::Unreadable });
                 return Ok(());
             }
-            opened => opened.map_err(SquashWriteError::at("list", &path))?,
+            Err((operation, error)) => return Err(SquashWriteError::at(operation, &path)(error)),
+            Ok(listed) => listed,
         };
         let mut names = Vec::new();
         for entry in entries {
