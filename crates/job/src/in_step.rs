@@ -101,9 +101,10 @@ impl RanksInStep {
         command.args(rest).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // Ctrl-C is for this process, which then ends the launcher.
         command.process_group(0);
-        // SAFETY: between fork and exec, only one system call is made, on memory of the child's own.
+        // SAFETY: between fork and exec, only system calls are made, on memory of the child's own.
         unsafe {
             command.pre_exec(|| {
+                launch::restore_signals();
                 launch::signals::block_only(&launch::signals::set([]));
                 Ok(())
             });

@@ -49,6 +49,15 @@ extern "C" fn note() {
 /// Makes the calling process's SIGPIPE, SIGCHLD, SIGXFSZ and standard descriptors what they were. For a
 /// child between fork and exec: it only makes system calls.
 pub(crate) fn restore() {
+    restore_signals();
+    for fd in closed_standard() {
+        // SAFETY: the descriptor is the /dev/null of Rust's runtime; nothing here uses it.
+        unsafe { libc::close(fd) };
+    }
+}
+
+/// The same of the signals alone, for a child that has been given standard descriptors.
+pub fn restore_signals() {
     match SIGPIPE_IGNORED.load(Relaxed) {
         true => Disposition::IGNORED.give(libc::SIGPIPE),
         false => Disposition::DEFAULT.give(libc::SIGPIPE),
@@ -58,10 +67,6 @@ pub(crate) fn restore() {
     }
     if !SIGXFSZ_IGNORED.load(Relaxed) {
         Disposition::DEFAULT.give(libc::SIGXFSZ);
-    }
-    for fd in closed_standard() {
-        // SAFETY: the descriptor is the /dev/null of Rust's runtime; nothing here uses it.
-        unsafe { libc::close(fd) };
     }
 }
 

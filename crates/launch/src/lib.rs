@@ -77,7 +77,7 @@ pub use child::{fork_with, forked, wait_for};
 pub use descriptors::keep_only;
 pub use ended::Ended;
 pub use helper::{Helper, HelperSetting};
-pub use inherited::was_closed;
+pub use inherited::{restore_signals, was_closed};
 pub use job_stop::{a_stop_is_pending, is_terminal_stop, stop_by};
 pub use leftovers::Leftovers;
 pub use line::{CommandLine, LineError};

@@ -53,8 +53,13 @@ fn signals_are_as_they_were() {
     let mut direct = std::process::Command::new("sh");
     // Forked, as the stage's command is: what glibc's posix_spawn starts ignores two signals more,
     // which are glibc's own.
-    // SAFETY: the closure does nothing.
-    let direct = unsafe { direct.pre_exec(|| Ok(())) };
+    // SAFETY: the closure makes system calls only.
+    let direct = unsafe {
+        direct.pre_exec(|| {
+            launch::restore_signals();
+            Ok(())
+        })
+    };
     let direct = direct.args(["-c", masks]).output().unwrap();
     assert_eq!(text(&played.stdout.head), text(&direct.stdout));
 }
