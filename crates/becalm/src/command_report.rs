@@ -98,12 +98,24 @@ impl CommandReport<'_> {
                 self.rank.print_report(report)
             }
         };
-        match print().map_err(Failure::of_command) {
-            Err(failure) if failure.is_broken_pipe() => return Err(failure),
-            Err(failure) => term::warn(&format!("{:#}", failure.error)),
-            Ok(()) => {}
-        }
+        is_done_or_said(print())?;
         self.rank.say_whose(others);
         Ok(())
+    }
+}
+
+/// Whether something of a command that has ended could be written: if not, that is said in a line, and the
+/// command's status passes.
+///
+/// # Errors
+/// The reader is gone.
+pub fn is_done_or_said(done: anyhow::Result<()>) -> Result<bool, Failure> {
+    match done.map_err(Failure::of_command) {
+        Err(failure) if failure.is_broken_pipe() => Err(failure),
+        Err(failure) => {
+            term::warn(&format!("{:#}", failure.error));
+            Ok(false)
+        }
+        Ok(()) => Ok(true),
     }
 }

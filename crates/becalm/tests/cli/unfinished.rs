@@ -14,9 +14,12 @@ use crate::BECALM;
 const BLOCKS: u32 = 8;
 
 fn limited(scene: &Scene, script: &str) -> Ran {
-    let script = format!("ulimit -f {BLOCKS}; {script}");
+    by_shell(scene, &format!("ulimit -f {BLOCKS}; {script}"))
+}
+
+fn by_shell(scene: &Scene, script: &str) -> Ran {
     let mut shell = Command::new("dash");
-    shell.args(["-c", &script]).current_dir(scene.directory()).env("BECALM", BECALM);
+    shell.args(["-c", script]).current_dir(scene.directory()).env("BECALM", BECALM);
     run(shell.env("HOME", scene.directory()))
 }
 
@@ -79,6 +82,31 @@ fn a_command_whose_file_may_not_be_longer_ends_as_without_becalm() {
         "trap '' XFSZ; exec \"$BECALM\" record -o /dev/null -- grep SigIgn /proc/self/status";
     let bare = ignored.replace("\"$BECALM\" record -o /dev/null -- ", "");
     assert_eq!(limited(&scene, ignored).out(), limited(&scene, &bare).out());
+}
+
+#[test]
+fn an_answer_that_cannot_be_written_leaves_the_commands_status_as_it_is() {
+    let scene = Scene::new();
+    fs::create_dir(scene.at("env")).unwrap();
+    for verb in [
+        "check --json=/dev/full",
+        "rehearse --profile nfs --json=/dev/full env",
+        "lab profile -o /dev/full",
+        "fork lines --json=/dev/full",
+        "python scan --json=/dev/full",
+    ] {
+        let ran = by_shell(&scene, &format!("\"$BECALM\" {verb} -- sh -c 'exit 5'; echo $?"));
+        assert!(ran.out().ends_with("5\n"), "{verb}: {}{}", ran.out(), ran.err());
+        assert!(ran.err().contains("No space left"), "{verb}: {}", ran.err());
+    }
+    // An answer that there will be none of.
+    for (words, status) in [("none -- true", 125), ("env -- not-there", 127)] {
+        let script =
+            format!("\"$BECALM\" rehearse --profile nfs --json=answer.json {words}; echo $?");
+        let ran = by_shell(&scene, &script);
+        assert_eq!(ran.out(), format!("{status}\n"), "{words}: {}", ran.err());
+        assert!(!names(&scene).contains(&"answer.json".to_owned()), "{words}");
+    }
 }
 
 #[test]

@@ -4,9 +4,10 @@ pub mod calibration;
 mod run;
 pub mod view;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{Seek, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
@@ -16,11 +17,13 @@ use job::ReportingRank;
 use recording::{Recording, shown_name};
 use rehearse::report::RehearsalReport;
 use rehearse::{RehearsalRequest, RehearsedDirectory};
+use rustix::fs::{AtFlags, statat, unlinkat};
 use term::number::{count, time};
 use term::{Column, Table};
 
 use crate::again;
 use crate::below::NamedDirectory;
+use crate::command_report::is_done_or_said;
 use crate::cost_options::{JobOptions, NamedProfile, profile};
 use crate::exit::{Failure, NO};
 use crate::recorded;
@@ -181,7 +184,7 @@ fn rehearse(args: &RehearseArgs, wanted: &RehearsalRequest) -> Result<u8, Failur
         )
     };
     if !rank.is_silent() {
-        print(&answer, &next(args, kept), redirect, json, &rank).map_err(Failure::of_command)?;
+        is_done_or_said(print(&answer, &next(args, kept), redirect, json, &rank))?;
         rank.say_whose(
             "each rank had a server of its own; one for all: becalm rehearse … -- mpirun …",
         );
@@ -237,18 +240,26 @@ fn next(args: &RehearseArgs, kept: Option<&Path>) -> String {
     again::with(1, &["--record=start.becalm"])
 }
 
-/// A file that is written to later, from where its path may lead elsewhere.
+/// A file that is written to later, from where its path may lead elsewhere. One that was not there goes again,
+/// unless all is written.
 struct Output {
     file: File,
     path: PathBuf,
+    /// Where a new one lies.
+    new_in: Option<File>,
 }
 
 impl Output {
     fn open(path: &Path) -> anyhow::Result<Output> {
+        let directory = path.parent().filter(|directory| *directory != Path::new(""));
+        let new_in = match path.symlink_metadata() {
+            Err(_) => File::open(directory.unwrap_or(Path::new("."))).ok(),
+            Ok(_) => None,
+        };
         let mut options = File::options();
         let file = options.write(true).create(true).truncate(false).open(path);
         let file = file.with_context(|| path.display().to_string())?;
-        Ok(Output { file, path: path.to_owned() })
+        Ok(Output { file, path: path.to_owned(), new_in })
     }
 
     fn write(mut self, text: &str) -> anyhow::Result<()> {
@@ -260,7 +271,26 @@ impl Output {
             }
             file.write_all(text.as_bytes())
         };
-        write(&mut self.file).with_context(|| self.path.display().to_string())
+        write(&mut self.file).with_context(|| self.path.display().to_string())?;
+        self.new_in = None;
+        Ok(())
+    }
+
+    /// Whether a name in a directory is still this file's.
+    fn is_named(&self, directory: &File, name: &OsStr) -> bool {
+        let there = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
+        let own = self.file.metadata();
+        there.is_ok_and(|it| own.is_ok_and(|own| (it.st_dev, it.st_ino) == (own.dev(), own.ino())))
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        if let (Some(directory), Some(name)) = (self.new_in.take(), self.path.file_name())
+            && self.is_named(&directory, name)
+        {
+            let _ = unlinkat(&directory, name, AtFlags::empty());
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use lab::profile::{
 };
 use recording::Recording;
 
-use crate::command_report::ReportOptions;
+use crate::command_report::{ReportOptions, is_done_or_said};
 use crate::exit::Failure;
 use crate::reporting_rank::RankReport;
 use crate::{recorded, save};
@@ -138,7 +138,9 @@ pub fn run(args: &ProfileArgs) -> Result<u8, Failure> {
         sampling,
         profile,
     };
-    write(args, &stacks, &shown).map_err(Failure::of_command)?;
+    if !is_done_or_said(write(args, &stacks, &shown))? {
+        return recorded::pass_on(&finished);
+    }
     let others = "another's: --rank N; each rank's graph: -o %r.svg";
     report.print(Path::new(""), &shown.json(), |columns| shown.render(columns), others)?;
     recorded::pass_on(&finished)
