@@ -89,10 +89,15 @@ impl BroadcastMeans {
             }
         }
         command.args(words);
-        // SAFETY: between fork and exec it makes one system call.
+        // SAFETY: between fork and exec it only makes system calls, on memory of the child's own.
         unsafe {
-            // timeout(1) passes it on, and mpirun and srun end what they have started.
-            command.pre_exec(|| Ok(set_parent_process_death_signal(Some(Signal::TERM))?));
+            command.pre_exec(|| {
+                // While something is unfinished, becalm holds signals back.
+                launch::signals::block_only(&launch::signals::set([]));
+                launch::restore_signals();
+                // timeout(1) passes it on, and mpirun and srun end what they have started.
+                Ok(set_parent_process_death_signal(Some(Signal::TERM))?)
+            });
         }
         let said = command.stdin(input.map_or_else(Stdio::null, Stdio::from)).output()?;
         match said.status.code() {

@@ -154,3 +154,59 @@ fn a_node_whose_memory_is_full_is_named_and_the_job_runs() {
     let read: Vec<_> = reads(&said).into_iter().map(|(_, reads)| reads > 0).collect();
     assert_eq!(read, [false, false, true, false], "{said}");
 }
+
+/// `becalm image spread` outside of any job, where programs are looked for in `bin` of the scene first.
+fn here(scene: &Scene, words: &[&str]) -> Command {
+    let path = std::env::var("PATH").unwrap();
+    let mut spread = Command::new(BECALM);
+    spread.args(["image", "spread", "--by", "mpirun"]).args(words).current_dir(scene.directory());
+    spread.env("PATH", format!("{}:{path}", scene.at("bin"))).env("TMPDIR", scene.directory());
+    spread.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    spread
+}
+
+/// A scene with an image, of which a file comes first.
+fn with_image() -> Scene {
+    let scene = Scene::new();
+    let directory = scene.subdirectory("env");
+    let hot = scene.file("env/hot", "hot".repeat(1000), 0o644);
+    let mut build = Command::new(BECALM);
+    build.args(["image", "build", "-o", &scene.at("env.sqsh"), &directory, "--", "cat", &hot]);
+    assert_eq!(run(build.env("XDG_STATE_HOME", scene.at("state"))).code(), 0);
+    scene
+}
+
+#[test]
+fn on_one_node_mpirun_hands_the_hot_part_to_its_one_process() {
+    let scene = with_image();
+    let ran = run(&mut here(&scene, &["env.sqsh"]));
+    let removed = run(&mut here(&scene, &["--remove"]));
+    assert_eq!(ran.code(), 0, "{}", ran.err());
+    assert!(ran.out().contains("to 1 node by mpirun in"), "{}", ran.out());
+    assert_eq!(removed.code(), 0, "{}", removed.err());
+}
+
+#[test]
+fn a_launcher_is_ended_with_the_becalm_that_started_it() {
+    let scene = with_image();
+    scene.subdirectory("bin");
+    scene.file(
+        "bin/mpirun",
+        "#!/bin/sh\necho $$ > pid.new && mv pid.new pid\nexec sleep 1000\n",
+        0o755,
+    );
+    let mut spread = here(&scene, &["env.sqsh"]).spawn().unwrap();
+    let until = |is_so: &dyn Fn() -> bool| {
+        let begun = std::time::Instant::now();
+        while !is_so() {
+            assert!(begun.elapsed() < testkit::live::LIMIT);
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+    };
+    until(&|| fs::exists(scene.at("pid")).unwrap());
+    let launcher = fs::read_to_string(scene.at("pid")).unwrap();
+    spread.kill().unwrap();
+    spread.wait().unwrap();
+    let stat = format!("/proc/{}/stat", launcher.trim());
+    until(&|| fs::read_to_string(&stat).map_or(true, |stat| stat.contains(") Z ")));
+}

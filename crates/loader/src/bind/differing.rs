@@ -1,5 +1,5 @@
-//! Because of which edits a start would load something else: not all that it loads need stay as
-//! it is, and one odd file in a store's every start would keep the whole store from being bound.
+//! Because of which edits a start would load something else, or look up more: not all that it loads need stay
+//! as it is, and one odd file in a store's every start would keep the whole store from being bound.
 
 use std::collections::BTreeSet;
 
@@ -30,13 +30,13 @@ pub(super) fn because_of(
     starts: &[&EditedStart<'_>],
     is_right: impl Fn(&LoaderRun, &LoaderRun) -> bool + Sync,
 ) -> BTreeSet<usize> {
-    let of_one = |differing: &&EditedStart<'_>| {
-        let agrees = |edited: &BTreeSet<usize>| {
-            let world = with(&|number| edited.contains(&number));
-            let after = resolver.again(&world, differing.start);
-            after.is_ok_and(|after| is_right(differing.start, &after))
+    let of_one = |edited: &&EditedStart<'_>| {
+        let agrees = |these: &BTreeSet<usize>| {
+            let world = with(&|number| these.contains(&number));
+            let after = resolver.again(&world, edited.start);
+            after.is_ok_and(|after| is_right(edited.start, &after))
         };
-        disagreeing(&differing.edited, agrees)
+        disagreeing(&edited.edited, agrees)
     };
     let starts = &starts[..starts.len().min(STARTS)];
     starts.par_iter().flat_map_iter(of_one).collect()
