@@ -61,13 +61,14 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--becalm", required=True)
     parser.add_argument("--rounds", type=int, required=True)
+    parser.add_argument("--configure", default="", metavar="WORDS", help="options of each configure")
     parser.add_argument("sources", nargs="+", type=pathlib.Path)
     args = parser.parse_args()
     becalm = [args.becalm, "run", "--builtins", "--"]
     different = 0
     print(f"{'package':<14} {'processes':>9} {'builtins':>9} {'fewer':>6} {'s':>7} {'builtins':>9} {'faster':>6}  same")
     for source in args.sources:
-        configure = [str(source.resolve() / "configure")]
+        configure = [str(source.resolve() / "configure"), *args.configure.split()]
         with tempfile.TemporaryDirectory(prefix="becalm-bench-") as work:
             directory = pathlib.Path(work) / "build"
             kept, times = [], ([], [])

@@ -26,9 +26,12 @@ impl ReportOptions {
     /// Decides, before the command runs, who will report and where.
     ///
     /// # Errors
-    /// Where nobody would report, or there is no descriptor left.
+    /// Where nobody would report, there is no descriptor left, or the file is of another kind.
     pub fn begin(&self) -> Result<CommandReport<'_>, Failure> {
         let rank = self.rank.reporting_rank()?;
+        if let Some(file) = self.json_file().filter(|_| !rank.is_silent()) {
+            save::ANSWER.check(file).map_err(Failure::of_command)?;
+        }
         let redirect =
             StdoutRedirect::to_stderr(self.json == Some(None)).map_err(Failure::of_command)?;
         Ok(CommandReport { rank, redirect, json: self.json_file() })

@@ -34,7 +34,7 @@ fn takes_builtins(file: Option<&Path>) -> bool {
     static PREPARED: OnceLock<Option<Prepared>> = OnceLock::new();
     let prepared = PREPARED.get_or_init(|| script::builtins::prepare(None).ok()).as_ref();
     let reached = |file: &Path| {
-        let command = launch::Command { argv: vec![file.into()] };
+        let command = launch::Command::of(vec![file.into()]);
         prepared.is_some_and(|prepared| prepared.preload(&command).is_some())
     };
     match file {

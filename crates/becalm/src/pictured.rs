@@ -9,7 +9,7 @@ use explain::ExplainOptions;
 use picture::{Comparison, Picture, PicturedCure, PicturedStart};
 use recording::Recording;
 
-use crate::save;
+use crate::save::{self, OutputKind};
 
 /// What stands for standard output.
 const STDOUT: &str = "-";
@@ -27,13 +27,15 @@ pub fn is_stdout(target: Option<&Path>) -> bool {
     target.is_some_and(|target| target.as_os_str() == STDOUT)
 }
 
-/// That a picture can be written to a file, where nothing but a page is written over.
-///
-/// # Errors
-/// As [`save::check`].
-pub fn check(target: &Path) -> anyhow::Result<()> {
-    save::check(target, "picture", "HTML page", &[b"<!doctype html", b"<!DOCTYPE html", b"<html"])
-}
+/// What is written.
+pub const PICTURE: OutputKind = OutputKind {
+    what: "picture",
+    kind: "HTML page",
+    is_one: |start| {
+        let is_page = |page: &&[u8]| start.starts_with(page);
+        [&b"<!doctype html"[..], b"<!DOCTYPE html", b"<html"].iter().any(is_page)
+    },
+};
 
 /// Writes a picture of the recording in `source` to a file, whole or not at all; or to standard
 /// output.
@@ -45,7 +47,7 @@ pub fn write(picture: &Picture, target: &Path, source: &Path) -> anyhow::Result<
         let mut out = BufWriter::new(stdout().lock());
         return picture.write(&mut out).and_then(|()| out.flush()).context("standard output");
     }
-    check(target)?;
+    PICTURE.may_replace(target)?;
     Ok(save::whole(target, source, |out| picture.write(out))?)
 }
 

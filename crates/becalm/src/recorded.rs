@@ -6,6 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, anyhow};
 use job::RecordingTarget;
+use launch::Command;
 use recording::{Blind, LetGo, Rank, Recording, shown_name};
 use schemars::JsonSchema;
 use script::lines::LineFinder;
@@ -65,16 +66,17 @@ impl RecordRequest {
 pub fn to_path(wanted: &RecordRequest, path: &Path) -> Result<Finished, Failure> {
     let existed = path.symlink_metadata().is_ok();
     let file = open(path, OpenOptions::new().write(true)).map_err(Failure::of_command)?;
-    to_file(wanted, path, existed, file)
+    to_file(wanted, &Command::of(wanted.command.clone()), path, existed, file)
 }
 
 fn to_file(
     wanted: &RecordRequest,
+    command: &Command,
     path: &Path,
     existed: bool,
     file: File,
 ) -> Result<Finished, Failure> {
-    let session = start(wanted, file).inspect_err(|_| {
+    let session = start(wanted, command, file).inspect_err(|_| {
         // Nothing ran, and nothing is in it. Once the command has started, what was recorded
         // stays, however the recorder ends.
         if !existed {
@@ -91,13 +93,17 @@ pub fn and_read(wanted: &RecordRequest) -> Result<(Recording, Finished), Failure
 }
 
 /// Runs the command, and records it to a path if one is given, else to a file without a name; in
-/// other surroundings, which are entered once that file is open.
+/// other surroundings, which are entered once that file is open, and the command's is found: what is
+/// looked at there, the command looks at.
 pub fn there<T>(
     wanted: &RecordRequest,
     path: Option<&Path>,
     enter: impl FnOnce() -> Result<T, Failure>,
 ) -> Result<RecordedFile<T>, Failure> {
     let failed = |error: anyhow::Error| Failure::of_command(error);
+    let command = Command::of(wanted.command.clone()).looked_up();
+    let command =
+        command.map_err(|why| Failure { status: why.exit_status(), error: why.into() })?;
     let (file, finished, entered) = match path {
         Some(path) if path.exists() && !path.is_file() => {
             let why = anyhow!("it could not be read back; give a regular file");
@@ -108,14 +114,14 @@ pub fn there<T>(
             let file = open(path, OpenOptions::new().read(true).write(true)).map_err(failed)?;
             let copy = file.try_clone().map_err(Failure::of_command)?;
             let entered = enter()?;
-            (file, to_file(wanted, path, existed, copy)?, entered)
+            (file, to_file(wanted, &command, path, existed, copy)?, entered)
         }
         None => {
             let file = launch::scratch_file().context("cannot keep the recording for a moment");
             let file = file.map_err(failed)?;
             let copy = file.try_clone().map_err(Failure::of_command)?;
             let entered = enter()?;
-            (file, start(wanted, copy)?.wait().map_err(failure)?, entered)
+            (file, start(wanted, &command, copy)?.wait().map_err(failure)?, entered)
         }
     };
     Ok(RecordedFile { file, finished, entered })
@@ -162,12 +168,11 @@ pub fn to_target<T>(
 }
 
 /// Starts the command, recorded to an open file.
-fn start(wanted: &RecordRequest, file: File) -> Result<Session, Failure> {
-    let command = launch::Command { argv: wanted.command.clone() };
+fn start(wanted: &RecordRequest, command: &Command, file: File) -> Result<Session, Failure> {
     let (options, look) = (wanted.options(), Box::new(LineFinder::default()));
     let session = match wanted.starts {
-        Some(starts) => watch::record_starts(&command, file, &options, look, starts),
-        None => watch::record_until(&command, file, &options, look, wanted.until.clone()),
+        Some(starts) => watch::record_starts(command, file, &options, look, starts),
+        None => watch::record_until(command, file, &options, look, wanted.until.clone()),
     };
     session.map_err(failure)
 }
@@ -183,6 +188,7 @@ pub fn open(path: &Path, options: &mut OpenOptions) -> anyhow::Result<File> {
     if path.is_dir() {
         return Err(anyhow!("it is a directory")).with_context(what);
     }
+    crate::save::claim(path).with_context(what)?;
     let file = options.create(true).truncate(false).open(path).with_context(what)?;
     let is_written = path.is_file() && file.metadata().with_context(what)?.len() > 0;
     if is_written && !crate::load::is_recording(path) {

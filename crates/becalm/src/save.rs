@@ -2,45 +2,105 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 pub use ::save::whole;
 use anyhow::{Context, anyhow, bail};
 use serde::Serialize;
 
-/// Before the work is done: `target` can be made, or is one of its kind, which has one of these
-/// beginnings. Nothing else is written over: a name is easily mistyped. A device or a pipe is taken
-/// as it is.
+/// A kind of file that is written where a user names it. Nothing but one of its kind is written over: a
+/// name is easily mistyped.
+pub struct OutputKind {
+    /// What is written, for `cannot write the …`.
+    pub what: &'static str,
+    /// What may be there: `it exists and is no …`.
+    pub kind: &'static str,
+    /// Whether a file that begins with these bytes is one.
+    pub is_one: fn(&[u8]) -> bool,
+}
+
+/// What `--json=FILE` writes: an object.
+pub const ANSWER: OutputKind = OutputKind {
+    what: "answer",
+    kind: "JSON file",
+    is_one: |start| start.trim_ascii_start().starts_with(b"{"),
+};
+
+impl OutputKind {
+    /// Before the work is done: `target` can be made, or is one of its kind, and is no other file of
+    /// this command's. A device or a pipe is taken as it is.
+    ///
+    /// # Errors
+    /// In one line, with what was to be written.
+    pub fn check(&self, target: &Path) -> anyhow::Result<()> {
+        let name = || self.cannot_write(target);
+        if !target.exists() {
+            let directory = target.parent().filter(|directory| *directory != Path::new(""));
+            tempfile::tempfile_in(directory.unwrap_or(Path::new("."))).with_context(name)?;
+        }
+        self.may_replace(target)?;
+        claim(target).with_context(name)
+    }
+
+    /// What is there, if anything, can be written over.
+    ///
+    /// # Errors
+    /// As [`OutputKind::check`].
+    pub fn may_replace(&self, target: &Path) -> anyhow::Result<()> {
+        let name = || self.cannot_write(target);
+        let Ok(there) = target.metadata() else { return Ok(()) };
+        if there.is_dir() {
+            return Err(anyhow!("it is a directory; give a file's name")).with_context(name);
+        }
+        if there.is_file() && there.len() > 0 {
+            let mut start = Vec::new();
+            let file = File::open(target).with_context(name)?;
+            file.take(4096).read_to_end(&mut start).with_context(name)?;
+            if !(self.is_one)(&start) {
+                let kind = self.kind;
+                bail!("{}: it exists and is no {kind}; choose another name or remove it", name());
+            }
+        }
+        Ok(())
+    }
+
+    fn cannot_write(&self, target: &Path) -> String {
+        let target = term::plain(&target.to_string_lossy());
+        format!("cannot write the {} to {target}", self.what)
+    }
+}
+
+/// Takes a name for one of the files that this command writes.
 ///
 /// # Errors
-/// In one line, with what was to be written.
-pub fn check(target: &Path, what: &str, kind: &str, beginnings: &[&[u8]]) -> anyhow::Result<()> {
-    let name = || format!("cannot write the {what} to {}", term::plain(&target.to_string_lossy()));
-    let Ok(there) = target.metadata() else {
-        let directory = target.parent().filter(|directory| *directory != Path::new(""));
-        let tried = tempfile::tempfile_in(directory.unwrap_or(Path::new(".")));
-        return tried.map(drop).with_context(name);
+/// Another of its files has that name: one of them would be lost.
+pub fn claim(target: &Path) -> anyhow::Result<()> {
+    static TAKEN: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+    if target.exists() && !target.is_file() {
+        return Ok(());
+    }
+    let target = std::path::absolute(::save::followed(target))?;
+    let directory = target.parent().and_then(|directory| directory.canonicalize().ok());
+    let target = match (directory, target.file_name()) {
+        (Some(directory), Some(name)) => directory.join(name),
+        _ => target,
     };
-    if there.is_dir() {
-        return Err(anyhow!("it is a directory; give a file's name")).with_context(name);
+    let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
+    if taken.contains(&target) {
+        bail!("another of this command's files has that name; choose two");
     }
-    if there.is_file() && there.len() > 0 {
-        let mut start = Vec::new();
-        let file = File::open(target).with_context(name)?;
-        file.take(64).read_to_end(&mut start).with_context(name)?;
-        if !beginnings.iter().any(|beginning| start.starts_with(beginning)) {
-            bail!("{}: it exists and is no {kind}; choose another name or remove it", name());
-        }
-    }
+    taken.push(target);
     Ok(())
 }
 
 /// Writes an answer as JSON where a file was named for it, as [`whole`].
 ///
 /// # Errors
-/// As [`whole`].
+/// As [`whole`] and [`OutputKind::check`].
 pub fn json(target: Option<&Path>, source: &Path, answer: &impl Serialize) -> anyhow::Result<()> {
     let Some(target) = target else { return Ok(()) };
+    ANSWER.may_replace(target)?;
     let json = term::json(answer)?;
     Ok(whole(target, source, |out| out.write_all(json.as_bytes()))?)
 }

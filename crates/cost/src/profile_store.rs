@@ -1,6 +1,7 @@
 //! Which profiles there are: those that becalm brings, and a user's own.
 
 use std::ffi::{OsStr, OsString};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crate::FilesystemProfile;
@@ -114,6 +115,11 @@ impl FilesystemProfile {
         }
     }
 
+    /// Whether becalm brings a profile of this name.
+    pub fn is_built_in(name: &str) -> bool {
+        BUILT_IN.iter().any(|(known, _)| *known == name)
+    }
+
     /// Every profile that has a name: those that becalm brings, and a user's own, which may stand
     /// in for one of them.
     pub fn all() -> Vec<Result<FilesystemProfile, ProfileError>> {
@@ -143,11 +149,13 @@ impl FilesystemProfile {
 
     fn read(path: &Path) -> Result<(String, String), ProfileError> {
         let failed = |error| ProfileError::Read { path: path.to_owned(), error };
-        let size = std::fs::metadata(path).map_err(failed)?.len();
-        if size > LONGEST {
+        let file = std::fs::File::open(path).map_err(failed)?;
+        let mut text = String::new();
+        // Of a device or a pipe nobody knows beforehand how long it is.
+        file.take(LONGEST + 1).read_to_string(&mut text).map_err(failed)?;
+        if text.len() as u64 > LONGEST {
             return Err(failed(std::io::Error::other("it is too long for a profile")));
         }
-        let text = std::fs::read_to_string(path).map_err(failed)?;
         Ok((text, path.to_string_lossy().into_owned()))
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use crate::lookup::{CannotStart, Command, explain, is_elf_file};
+use crate::lookup::{CannotStart, Command, FoundProgram, explain};
 
 /// What execve(2) takes for a command. To execute it allocates nothing.
 pub(crate) struct Execution {
@@ -20,15 +20,20 @@ pub(crate) struct Execution {
 
 impl Execution {
     pub fn of(command: &Command) -> Result<Execution, CannotStart> {
-        Execution::of_file(command, command.file()?)
+        Execution::of_program(command, command.program()?)
     }
 
     /// The same, with this file.
     pub fn of_file(command: &Command, path: PathBuf) -> Result<Execution, CannotStart> {
+        Execution::of_program(command, FoundProgram::at(path))
+    }
+
+    fn of_program(command: &Command, program: FoundProgram) -> Result<Execution, CannotStart> {
+        let FoundProgram { path, is_elf } = program;
         let program = c_string(path.as_os_str().as_bytes())?;
         let words = command.argv.iter().map(|argument| c_string(argument.as_bytes()));
         let words = words.collect::<io::Result<Vec<_>>>()?;
-        let by_shell = match is_elf_file(path.as_os_str()) {
+        let by_shell = match is_elf {
             true => None,
             false => {
                 let shell = c_string(b"/bin/sh")?;

@@ -204,7 +204,7 @@ mod tests {
             user: None,
             limit,
         };
-        Helper::start(&Command { argv }, &setting)
+        Helper::start(&Command::of(argv), &setting)
     }
 
     #[test]

@@ -65,7 +65,7 @@ impl CommandLine {
 
     /// The command without its environment.
     pub fn command(&self) -> Command {
-        Command { argv: self.argv.clone() }
+        Command::of(self.argv.clone())
     }
 }
 

@@ -14,6 +14,15 @@ use rustix::fs::{Access, AtFlags, CWD, accessat};
 pub struct Command {
     /// The name as given, which becomes `argv[0]`, and the arguments.
     pub argv: Vec<OsString>,
+    /// Its file, where that was looked for already.
+    found: Option<FoundProgram>,
+}
+
+/// What is looked at before a command is started.
+#[derive(Clone, Debug)]
+pub(crate) struct FoundProgram {
+    pub path: PathBuf,
+    pub is_elf: bool,
 }
 
 /// Why a command did not start.
@@ -72,6 +81,29 @@ impl CannotStart {
 }
 
 impl Command {
+    /// A command of these words.
+    pub fn of(argv: Vec<OsString>) -> Command {
+        Command { argv, found: None }
+    }
+
+    /// Looks for its file now: where it is started, nobody looks again. So what it is started in can
+    /// be a place where each look counts, or takes long.
+    ///
+    /// # Errors
+    /// As [`Command::file`].
+    pub fn looked_up(mut self) -> Result<Command, CannotStart> {
+        self.found = Some(self.program()?);
+        Ok(self)
+    }
+
+    /// Its file, as it was found, or is found now.
+    pub(crate) fn program(&self) -> Result<FoundProgram, CannotStart> {
+        match &self.found {
+            Some(found) => Ok(found.clone()),
+            None => Ok(FoundProgram::at(self.file()?)),
+        }
+    }
+
     /// The file that the name means: as it is, if it has a slash; else the first executable of
     /// that name in PATH, as execvp(3) would find it.
     ///
@@ -112,6 +144,13 @@ impl Command {
             }
         }
         Err(refused.unwrap_or_else(|| CannotStart::NotFound(PathBuf::from(name))))
+    }
+}
+
+impl FoundProgram {
+    pub fn at(path: PathBuf) -> FoundProgram {
+        let is_elf = first_bytes(&path).is_some_and(|bytes| is_elf(&bytes));
+        FoundProgram { path, is_elf }
     }
 }
 
@@ -187,11 +226,6 @@ fn elf_interpreter(bytes: &[u8]) -> Option<String> {
     Some(String::from_utf8_lossy(name).into_owned())
 }
 
-/// Whether the file is an ELF file, which no shell should be handed as a script.
-pub(crate) fn is_elf_file(path: &OsStr) -> bool {
-    first_bytes(Path::new(path)).is_some_and(|bytes| is_elf(&bytes))
-}
-
 /// Whether a program is linked statically and at a fixed address: ET_EXEC of elf(5) without a
 /// PT_INTERP.
 pub(crate) fn is_static_at_fixed_address(path: &Path) -> bool {
@@ -245,7 +279,7 @@ mod tests {
     use super::*;
 
     fn command(name: &str) -> Command {
-        Command { argv: vec![name.into()] }
+        Command::of(vec![name.into()])
     }
 
     #[test]

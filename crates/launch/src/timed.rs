@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+use crate::child::die_with;
 use crate::lookup::{CannotStart, Command};
 use crate::{Ended, signals, spawn, wait_for};
 
@@ -24,12 +25,15 @@ pub struct Timed {
     pub max_rss: u64,
 }
 
-/// Runs a command as [`spawn`] does, untraced, and waits for its end.
+/// Runs a command as [`spawn`] does, untraced, and waits for its end. Should this process be killed, the
+/// command is killed with it.
 ///
 /// # Errors
 /// [`CannotStart`].
 pub fn timed(command: &Command) -> Result<Timed, CannotStart> {
-    let mut child = spawn(command, &own_mask(), &|| Ok(()))?;
+    let parent = std::process::id() as i32;
+    let end_with_it = || if die_with(parent) { Ok(()) } else { Err(libc::ESRCH) };
+    let mut child = spawn(command, &own_mask(), &end_with_it)?;
     let start = Instant::now();
     child.open()?;
     let timed = awaited(child.pid, start)?;
@@ -64,7 +68,7 @@ mod tests {
     use super::*;
 
     fn run(argv: &[&str]) -> Result<Timed, CannotStart> {
-        timed(&Command { argv: argv.iter().map(Into::into).collect() })
+        timed(&Command::of(argv.iter().map(Into::into).collect()))
     }
 
     #[test]

@@ -94,7 +94,7 @@ fn start(program: &Program, which: usize) -> Result<StoppedStart, PackError> {
     with_environment(&variables.collect::<Vec<_>>());
     let refused = |reason: String| program.refuse(&reason);
     let began = clock();
-    let loaded = loaded_start(&Command { argv }, vdso_places()[which])
+    let loaded = loaded_start(&Command::of(argv), vdso_places()[which])
         .map_err(|why| refused(why.to_string()))?;
     StoppedStart::of(loaded, began..clock()).map_err(refused)
 }

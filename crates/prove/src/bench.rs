@@ -51,7 +51,7 @@ impl Default for ProofBench {
 #[derive(Debug, thiserror::Error)]
 pub enum ProofError {
     /// The command did not start, or could not be recorded.
-    #[error("{command}: {why}")]
+    #[error("{}", cannot_run(.command, .why))]
     CannotRun {
         /// The command, as it was written.
         command: String,
@@ -88,6 +88,12 @@ pub enum ProofError {
 
 fn place(path: Option<&Path>) -> String {
     path.map(|path| format!(" in {}", path.display())).unwrap_or_default()
+}
+
+/// Of a command that is one word, what is wrong says its name.
+fn cannot_run(command: &str, why: &str) -> String {
+    let is_named = why.strip_prefix(command).is_some_and(|rest| rest.starts_with(':'));
+    if is_named { why.to_owned() } else { format!("{command}: {why}") }
 }
 
 impl ProofError {
@@ -165,7 +171,7 @@ impl ProofBench {
     fn timed(&self, subject: &Subject) -> Result<(ObservedRun, TimedRun), ProofError> {
         self.prepare(subject)?;
         let command = subject.line.command();
-        let act = || self.there(|| time(&command));
+        let act = || self.there(command, time);
         let played = self.play(&subject.text, &subject.line, act)?;
         let (timed, served) = played.result;
         Ok((
@@ -192,8 +198,8 @@ impl ProofBench {
             None => launch::scratch_file().map_err(failed)?,
         };
         let command = subject.line.command();
-        let act =
-            || self.there(|| recorded::of(&command, file, &self.recorder, self.cost.as_ref()));
+        let record = |command: &_| recorded::of(command, file, &self.recorder, self.cost.as_ref());
+        let act = || self.there(command, record);
         let played = self.play(&subject.text, &subject.line, act)?;
         let (recorded, _) = played.result;
         let left = played.left_open || recorded.left_processes;
@@ -209,15 +215,18 @@ impl ProofBench {
         Ok(())
     }
 
-    /// On the stage: acts where runs are made, and says what that asked.
+    /// On the stage: acts where runs are made, and says what that asked. The command's file is looked
+    /// for here: there it would be asked for by the command alone.
     fn there<T>(
         &self,
-        act: impl FnOnce() -> Result<T, CannotRun>,
+        command: launch::Command,
+        act: impl FnOnce(&launch::Command) -> Result<T, CannotRun>,
     ) -> Result<(T, Option<ServerCounts>), CannotRun> {
+        let command = command.looked_up().map_err(CannotRun::of)?;
         let failed = |why| CannotRun { status: 125, why };
-        let Some(elsewhere) = &self.elsewhere else { return Ok((act()?, None)) };
+        let Some(elsewhere) = &self.elsewhere else { return Ok((act(&command)?, None)) };
         let stay = elsewhere.enter().map_err(failed)?;
-        let result = act()?;
+        let result = act(&command)?;
         Ok((result, Some(stay.leave().map_err(failed)?)))
     }
 
@@ -265,9 +274,13 @@ pub(crate) struct CannotRun {
     pub why: String,
 }
 
+impl CannotRun {
+    fn of(why: launch::CannotStart) -> CannotRun {
+        CannotRun { status: why.exit_status(), why: why.to_string() }
+    }
+}
+
 /// On the stage: runs the command and times it.
 fn time(command: &launch::Command) -> Result<Timed, CannotRun> {
-    let cannot =
-        |why: launch::CannotStart| CannotRun { status: why.exit_status(), why: why.to_string() };
-    launch::timed(command).map_err(cannot)
+    launch::timed(command).map_err(CannotRun::of)
 }

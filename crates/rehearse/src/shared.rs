@@ -62,7 +62,7 @@ fn named(command: &[OsString]) -> Vec<PathBuf> {
         let start = bytes.iter().position(|byte| *byte == b'=').map_or(0, |at| at + 1);
         PathBuf::from(OsStr::from_bytes(&bytes[start..]))
     };
-    let program = launch::Command { argv: command.to_vec() }.file().ok();
+    let program = launch::Command::of(command.to_vec()).file().ok();
     let words = command.iter().map(part);
     let paths = words.chain(entries).chain(std::env::current_dir()).chain(program);
     paths.filter_map(|path| path.canonicalize().ok()).collect()

@@ -345,3 +345,37 @@ fn where_standard_error_takes_nothing_all_goes_on() {
     }
     assert!(Path::new(&witness).exists(), "the command did not run");
 }
+
+#[test]
+fn what_is_no_answer_is_not_written_over_and_two_files_have_two_names() {
+    let scene = Scene::new();
+    let mine = scene.file("mine", "my notes\n", 0o644);
+    let directory = scene.directory();
+    scene.subdirectory("tree");
+    let at = |words: &[&str]| {
+        let mut becalm = Command::new(BECALM);
+        becalm.args(words).args(["--", "sh", "-c", "echo ran"]);
+        run(becalm.current_dir(&directory).env("XDG_STATE_HOME", scene.at("state")))
+    };
+    for words in [
+        &["check", "--json=mine"][..],
+        &["rehearse", "--profile", "nfs", "--json=mine", "tree"],
+        &["lab", "profile", "-o", "graph.svg", "--folded", "mine"],
+        &["fork", "lines", "--json=mine"],
+    ] {
+        let ran = at(words);
+        assert_eq!((ran.code(), ran.out().as_str()), (125, ""), "{words:?}: {}", ran.err());
+        assert!(ran.err().contains("choose another name"), "{words:?}: {}", ran.err());
+        assert_eq!(std::fs::read_to_string(&mine).unwrap(), "my notes\n", "{words:?}");
+    }
+    for words in [
+        &["check", "-o", "one", "--json=./one"][..],
+        &["check", "--html=one", "--json=one"],
+        &["rehearse", "--profile", "nfs", "--by", "tracer", "--json=one", "--record=one", "tree"],
+        &["lab", "profile", "-o", "one", "--folded", "one"],
+    ] {
+        let ran = at(words);
+        assert_eq!((ran.code(), ran.out().as_str()), (125, ""), "{words:?}: {}", ran.err());
+        assert!(ran.err().contains("choose two"), "{words:?}: {}", ran.err());
+    }
+}

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::BECALM;
 use serde_json::Value;
-use testkit::live::LIMIT;
+use testkit::live::{LIMIT, wait_until};
 use testkit::terminal::Terminal;
 use testkit::{Ran, Scene, run, strace};
 
@@ -314,6 +314,18 @@ fn ctrl_c_ends_the_command_and_becalm() {
     shell.expect("interrupted");
     shell.expect("status=130");
     assert!(!is_running("sleep 4715[.]5"));
+}
+
+#[test]
+fn whoever_kills_a_proof_kills_the_command_with_it() {
+    let scene = Scene::new();
+    let mark = "4242.7171";
+    let side = format!("sleep {mark}");
+    let mut proving = becalm(&scene, &["--before", &side, "--after", &side]).spawn().unwrap();
+    wait_until("the command runs", || is_running(mark));
+    proving.kill().unwrap();
+    proving.wait().unwrap();
+    wait_until("the command has ended", || !is_running(mark));
 }
 
 #[test]

@@ -174,6 +174,9 @@ fn a_local_filesystem_is_said_to_be_local_and_its_profile_is_found_by_its_name()
     let ran = run(scale.env_remove("XDG_CONFIG_HOME"));
     assert_eq!(ran.code(), 0, "{}", ran.err());
     assert!(ran.out().contains("(here)"), "{}", ran.out());
+    assert_eq!(ran.err(), "");
+    let ran = calibrate(&scene, &[".", "--name", "nfs"]);
+    assert!(ran.err().contains("nfs is a profile of becalm's"), "{}", ran.err());
     // The next one takes its place, and no other file's.
     assert_eq!(calibrate(&scene, &[".", "--name", "here"]).code(), 0);
     let foreign = scene.file("mine.toml", "name = 'mine'\n", 0o644);

@@ -150,3 +150,18 @@ fn a_profile_that_is_not_there_is_named_with_those_that_are() {
         assert!(ran.err().contains("beegfs") && ran.err().contains("lustre"), "{}", ran.err());
     }
 }
+
+#[test]
+fn what_a_proof_and_a_check_look_at_before_they_start_a_command_is_not_its_wait() {
+    for user in each_rehearser() {
+        let tree = user.tree("tree");
+        let program = format!("{tree}/program");
+        std::fs::copy("/bin/true", &program).unwrap();
+        let at = ["--rehearse", "nfs", "--rehearse-path", &tree, "--json"];
+        let sides = ["--runs", "1", "--before", &program, "--after", &program];
+        let answer = json(&becalm(&user, &[&["prove"], &at[..], &sides].concat()));
+        assert_eq!(operations(&answer["before"]), [2], "a lookup and an open: {answer:#}");
+        let answer = json(&becalm(&user, &[&["check"], &at[..], &["--", &program]].concat()));
+        assert_eq!(answer["rehearsed"]["metadata_ops"], 2, "{answer:#}");
+    }
+}

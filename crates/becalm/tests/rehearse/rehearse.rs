@@ -359,6 +359,29 @@ fn delays_in_a_tracer_take_the_place_of_fuse_and_say_so() {
 }
 
 #[test]
+fn a_program_in_a_rehearsed_directory_is_looked_up_once_and_that_is_its_own() {
+    for user in each_rehearser() {
+        let tree = user.tree("tree");
+        let program = format!("{tree}/program");
+        fs::copy("/bin/true", &program).unwrap();
+        for by in ["fuse", "tracer"] {
+            for record in [&["--record"][..], &[]] {
+                let words = [&["--profile", "nfs", "--by", by, "--json", &tree], record].concat();
+                let ran = run(&mut user.becalm(&[&words[..], &["--", &program]].concat()));
+                let answer = json(&ran.stdout);
+                assert_eq!(answer["rpcs"], 2, "{by}: a lookup and an open: {answer:#}");
+                let [waited, wall] =
+                    ["waited_ns", "wall_ns"].map(|of| answer[of].as_u64().unwrap());
+                assert!(waited <= wall, "{by}: {answer:#}");
+                for cause in answer["causes"].as_array().into_iter().flatten() {
+                    assert_eq!(cause["cause"], "program", "{by}: {answer:#}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn where_there_is_no_fuse_the_tracer_is_taken() {
     if !is_root() {
         return;

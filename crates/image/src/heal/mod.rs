@@ -217,7 +217,7 @@ fn compilers(places: &ModulePlaces, healed: &mut Healed) -> Vec<(Compiler, bool)
             continue;
         }
         let argv = vec![format!("python{version}").into()];
-        let found = launch::Command { argv }.file().ok();
+        let found = launch::Command::of(argv).file().ok();
         let new = found.and_then(|file| Compiler::start(&file).ok());
         match new.filter(|new| version == "3" || new.about.version == version) {
             Some(new) => add(&mut compilers, new, places.ran == 0),

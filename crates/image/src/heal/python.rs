@@ -64,7 +64,7 @@ impl Compiler {
         // What somebody else owns does not run as root.
         let user = owner(file).filter(|_| rustix::process::geteuid().is_root());
         let setting = HelperSetting { environment, directory: "/".into(), user, limit: LIMIT };
-        let helper = Helper::start(&Command { argv }, &setting).map_err(|it| it.to_string())?;
+        let helper = Helper::start(&Command::of(argv), &setting).map_err(|it| it.to_string())?;
         let mut from = BufReader::new(helper);
         let about = match answer(&mut from) {
             Ok(Ok(text)) => Interpreter::parse(file, &text),

@@ -54,7 +54,7 @@ fn script(
 ) -> Option<(Vec<OsString>, PathBuf)> {
     let search = variables.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.clone());
     let search = search.or_else(|| std::env::var_os("PATH"));
-    let command = launch::Command { argv: argv.to_vec() };
+    let command = launch::Command::of(argv.to_vec());
     let file = command.file_in(&search.unwrap_or_else(|| "/bin:/usr/bin".into())).ok()?;
     let mut head = Vec::new();
     File::open(&file).ok()?.take(HEAD).read_to_end(&mut head).ok()?;

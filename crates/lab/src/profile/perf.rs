@@ -15,8 +15,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use launch::Leftovers;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{CWD, Mode, mkfifoat};
+use rustix::fs::{CWD, FlockOperation, Mode, flock, mkfifoat};
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal, setsid};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -143,13 +144,37 @@ pub fn find() -> Result<PathBuf, PerfError> {
     files.find(executable).ok_or(PerfError::NotFound)
 }
 
+/// What perf writes to, locked as long as it is in use.
+#[derive(Debug)]
+struct SampleDirectory {
+    directory: TempDir,
+    _used: File,
+}
+
+impl SampleDirectory {
+    fn new() -> io::Result<SampleDirectory> {
+        const NAME: &str = "becalm-perf-";
+        // Between the making and the lock.
+        const MOMENT: Duration = Duration::from_secs(60);
+        Leftovers::Directories.clear(&std::env::temp_dir(), NAME, MOMENT);
+        let directory = tempfile::Builder::new().prefix(NAME).tempdir()?;
+        let used = File::open(directory.path())?;
+        flock(&used, FlockOperation::LockShared)?;
+        Ok(SampleDirectory { directory, _used: used })
+    }
+
+    fn path(&self) -> &Path {
+        self.directory.path()
+    }
+}
+
 /// A `perf record` that samples this process and all that it starts.
 #[derive(Debug)]
 pub struct Sampler {
     perf: PathBuf,
     how: SamplingMethod,
     running: Running,
-    directory: TempDir,
+    directory: SampleDirectory,
     /// Kept open, so that perf never reads an end of file from it.
     control: File,
 }
@@ -160,7 +185,7 @@ pub struct PerfSamples {
     /// How they were taken.
     pub how: SamplingMethod,
     perf: PathBuf,
-    directory: TempDir,
+    directory: SampleDirectory,
 }
 
 /// A perf that is ended with its owner.
@@ -180,8 +205,7 @@ impl Sampler {
     /// # Errors
     /// [`PerfError`]: then nothing runs.
     pub fn start(perf: &Path, how: SamplingMethod) -> Result<Sampler, PerfError> {
-        let directory = tempfile::Builder::new().prefix("becalm-perf-").tempdir();
-        let directory = directory.map_err(system("a directory for samples"))?;
+        let directory = SampleDirectory::new().map_err(system("a directory for samples"))?;
         let control = fifo(&directory.path().join("control"))?;
         let mut answer = fifo(&directory.path().join("answer"))?;
         let said =

@@ -47,7 +47,7 @@ pub fn measure(
     timeout: Timeout,
 ) -> Result<Measured, String> {
     let argv = site.argv("bash", ask.words());
-    let command = Command { argv };
+    let command = Command::of(argv);
     let stage = stage(modulepaths, user.is_some(), timeout);
     let act = || run(&command, modulepaths, &site.command);
     match user {

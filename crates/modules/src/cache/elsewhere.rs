@@ -153,7 +153,7 @@ impl PrivateDirectory {
         let outer = Stage { timeout: Some(LONGEST), ..Stage::new() };
         let said = user.play(&outer, || {
             let played = stage.play(|| {
-                launch::timed(&Command { argv })
+                launch::timed(&Command::of(argv))
                     .map(|timed| timed.ended)
                     .map_err(|why| why.to_string())
             });

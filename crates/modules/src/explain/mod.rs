@@ -70,7 +70,7 @@ pub fn explain(
     user: Option<&User>,
     timeout: Timeout,
 ) -> Result<ExplainedCommand, String> {
-    let command = Command { argv: site.argv("bash", words) };
+    let command = Command::of(site.argv("bash", words));
     let stage = stage(user.is_some(), timeout);
     let act = || {
         let (streams, (recording, ended)) = captured(|| recorded(&command))?;

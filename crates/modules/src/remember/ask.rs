@@ -137,7 +137,7 @@ pub fn ask(
     {
         return Ok(ended);
     }
-    let command = Command { argv: tool.argv(None, question) };
+    let command = Command::of(tool.argv(None, question));
     Err(launch::replace(&command, &[]).into())
 }
 
@@ -165,7 +165,7 @@ fn followed(
     store: &AnswerStore,
     after: impl Fn(&[u8]) -> Option<String>,
 ) -> Option<Ended> {
-    let interpreter = Command { argv: vec![tool.interpreter.clone()] }.file().ok()?;
+    let interpreter = Command::of(vec![tool.interpreter.clone()]).file().ok()?;
     if !tool.is_plain()
         || !executes_as_itself(&interpreter)
         || SHOWING.iter().any(|name| std::env::var_os(name).is_some())
@@ -190,7 +190,7 @@ fn followed(
         refuses,
     };
     let argv = tool.argv(path.as_deref(), question);
-    let trace = follow(&Command { argv }, program).ok()?;
+    let trace = follow(&Command::of(argv), program).ok()?;
     drop(prelude);
     let notes = ToolNotes::of(&trace.notes);
     let ended = trace.end.as_ref().ok();

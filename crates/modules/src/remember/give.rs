@@ -56,7 +56,7 @@ struct StartedPager {
 
 /// With standard error as its output, as tools have it.
 fn start(words: &[Vec<u8>]) -> Option<StartedPager> {
-    let command = Command { argv: words.iter().cloned().map(OsString::from_vec).collect() };
+    let command = Command::of(words.iter().cloned().map(OsString::from_vec).collect());
     command.file().ok()?;
     let (output, input) = pipe().ok()?;
     let become_pager = |output| {

@@ -126,7 +126,7 @@ fn ask_id(option: &str, name: &str) -> Result<Option<String>, UserError> {
     let failed = |why: String| UserError::CannotAsk { name: name.to_owned(), why };
     let argv = ["id", option, "--", name].map(Into::into).to_vec();
     let played = Stage::new().play(|| {
-        launch::timed(&Command { argv }).map(|timed| timed.ended).map_err(|why| why.to_string())
+        launch::timed(&Command::of(argv)).map(|timed| timed.ended).map_err(|why| why.to_string())
     })?;
     match played.result.map_err(failed)? {
         launch::Ended::Exited(0) => Ok(Some(text(&played.stdout))),

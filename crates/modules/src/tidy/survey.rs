@@ -224,7 +224,7 @@ impl Asking<'_> {
     }
 
     fn command(&self, words: &[String]) -> Command {
-        Command { argv: self.site.argv("bash", words) }
+        Command::of(self.site.argv("bash", words))
     }
 
     fn answers(

@@ -341,7 +341,7 @@ fn record(words: &[OsString]) -> i32 {
         writable: false,
     };
     let options = watch::RecorderOptions::default();
-    let command = launch::Command { argv: command.to_vec() };
+    let command = launch::Command::of(command.to_vec());
     let rec = File::create(rec).unwrap();
     match traced::record(&command, rec, &options, &wanted).and_then(TracedRehearsal::wait) {
         Ok((finished, told)) => {

@@ -86,7 +86,7 @@ fn first_line(file: &Path) -> Option<Vec<OsString>> {
 
 /// What the program is called in the end, behind symbolic links.
 fn real_name(words: &[OsString], name: &str) -> String {
-    let found = Command { argv: words.to_vec() }.file().ok();
+    let found = Command::of(words.to_vec()).file().ok();
     let real = found.and_then(|file| file.canonicalize().ok());
     real.map_or_else(|| name.to_owned(), |file| base_name(file.as_os_str()))
 }

@@ -83,7 +83,7 @@ fn record(words: &[OsString]) -> i32 {
         old_kernel: std::env::var_os("OLD_KERNEL").is_some(),
         ..watch::RecorderOptions::default()
     };
-    let command = launch::Command { argv: command.to_vec() };
+    let command = launch::Command::of(command.to_vec());
     let delays = Box::new(Below { directory, hold });
     let session = watch::record_delayed(&command, File::create(rec).unwrap(), &options, delays);
     let finished = session.and_then(watch::Session::wait).unwrap();

@@ -17,7 +17,7 @@ use job::node_name;
 use rehearse::measure::{FilesystemFigures, MeasuringTree, TreeError};
 
 use crate::exit::Failure;
-use crate::save;
+use crate::save::{self, OutputKind};
 use interrupt::Interrupt;
 use view::CalibrationOutcome;
 
@@ -98,6 +98,13 @@ pub fn run(args: &CalibrateArgs) -> Result<u8, Failure> {
         )));
     };
     let target = target(args)?;
+    if args.output.is_none() && FilesystemProfile::is_built_in(&args.name) {
+        term::warn(&format!(
+            "{} is a profile of becalm's, and this one takes its place for you, also where a verb takes it \
+             without being asked; --name or -o gives it another",
+            args.name
+        ));
+    }
     let begun = Instant::now();
     let (figures, left) = measured(args, directory)?;
     let about = about(directory, &figures);
@@ -114,6 +121,12 @@ pub fn run(args: &CalibrateArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
+const PROFILE: OutputKind = OutputKind {
+    what: "profile",
+    kind: "profile that becalm calibrate wrote",
+    is_one: |start| start.starts_with(HEAD.as_bytes()),
+};
+
 /// Where the profile goes: before anything is measured, whether it can be written there.
 fn target(args: &CalibrateArgs) -> Result<PathBuf, Failure> {
     let target = match &args.output {
@@ -125,17 +138,17 @@ fn target(args: &CalibrateArgs) -> Result<PathBuf, Failure> {
             own.join(format!("{}.toml", args.name))
         }
     };
-    let kind = "profile that becalm calibrate wrote";
     // An empty file is somebody's, too.
     if target.metadata().is_ok_and(|there| there.is_file() && there.len() == 0) {
         return Err(anyhow!(
-            "cannot write the profile to {}: it exists and is no {kind}; choose another name or \
+            "cannot write the profile to {}: it exists and is no {}; choose another name or \
              remove it",
-            term::plain(&target.to_string_lossy())
+            term::plain(&target.to_string_lossy()),
+            PROFILE.kind
         )
         .into());
     }
-    save::check(&target, "profile", kind, &[HEAD.as_bytes()])?;
+    PROFILE.check(&target)?;
     Ok(target)
 }
 

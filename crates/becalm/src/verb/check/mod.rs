@@ -97,10 +97,10 @@ pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
     let other_models = args.cost.other_models(profile)?;
     let below = args.cost.below_here()?;
     if let Some(target) = &args.html {
-        pictured::check(target).map_err(Failure::of_command)?;
+        pictured::PICTURE.check(target).map_err(Failure::of_command)?;
     }
     if let Some(target) = &args.openmetrics {
-        openmetrics::check(target).map_err(Failure::of_command)?;
+        openmetrics::METRICS.check(target).map_err(Failure::of_command)?;
     }
     let budget =
         args.budget.begin(&args.command, [args.output.as_deref(), args.report.json_file()])?;
@@ -181,7 +181,7 @@ pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
 /// Has the shells of a `becalm run` count the starts that they avoid. Where that cannot be, nothing
 /// is said of them.
 fn count_starts(command: &[OsString]) -> Option<CountFile> {
-    let file = launch::Command { argv: command.to_vec() }.file().ok()?.canonicalize().ok()?;
+    let file = launch::Command::of(command.to_vec()).file().ok()?.canonicalize().ok()?;
     let is_run = command.get(1).is_some_and(|verb| verb == "run");
     if !is_run || std::env::current_exe().ok()?.canonicalize().ok()? != file {
         return None;

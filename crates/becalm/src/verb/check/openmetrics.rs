@@ -13,18 +13,14 @@ use recording::{Cause, Recording};
 
 use super::budget::BudgetVerdict;
 use super::view::CheckAnswer;
-use crate::save;
+use crate::save::{self, OutputKind};
 
-/// How a file begins that is written over.
-const BEGINNINGS: [&[u8]; 1] = [b"# TYPE becalm_"];
-
-/// That the metrics can be written to a file, where nothing but metrics is written over.
-///
-/// # Errors
-/// As [`save::check`].
-pub fn check(target: &Path) -> anyhow::Result<()> {
-    save::check(target, "metrics", "file of becalm's metrics", &BEGINNINGS)
-}
+/// What is written.
+pub const METRICS: OutputKind = OutputKind {
+    what: "metrics",
+    kind: "file of becalm's metrics",
+    is_one: |start| start.starts_with(b"# TYPE becalm_"),
+};
 
 /// Writes the metrics of a start to a file, whole or not at all.
 ///
@@ -36,7 +32,7 @@ pub fn write(
     answer: &CheckAnswer,
     recording: &Recording,
 ) -> anyhow::Result<()> {
-    check(target)?;
+    METRICS.may_replace(target)?;
     let text = text(answer, recording);
     Ok(save::whole(target, source, |out| out.write_all(text.as_bytes()))?)
 }

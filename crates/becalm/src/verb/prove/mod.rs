@@ -203,7 +203,7 @@ fn line(name: &str, text: &OsStr) -> Result<CommandLine, Failure> {
 /// Fails if a file that is read or written later cannot be.
 fn check_files(args: &ProveArgs) -> anyhow::Result<()> {
     launch::check_input(&args.input).with_context(|| name(&args.input))?;
-    args.html.as_deref().map_or(Ok(()), pictured::check)?;
+    args.html.as_deref().map_or(Ok(()), |target| pictured::PICTURE.check(target))?;
     let exports = [&args.export_json, &args.export_csv, &args.export_markdown];
     for target in exports.into_iter().flatten() {
         check_target(target).with_context(|| name(target))?;

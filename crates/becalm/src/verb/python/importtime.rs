@@ -27,7 +27,7 @@ pub(super) fn beside(command: &[OsString], scan: &mut ImportScan) -> Option<Stri
 fn said(command: &[OsString]) -> anyhow::Result<Vec<u8>> {
     let mut file = launch::scratch_file().context("cannot keep what it says for a moment")?;
     let errors: File = file.try_clone().context("cannot keep what it says for a moment")?;
-    let command = Command { argv: command.to_vec() };
+    let command = Command::of(command.to_vec());
     let mut stage = Stage::new();
     stage.environment.push((importtime::VARIABLE.into(), "1".into()));
     let played = stage.play(|| {

@@ -28,6 +28,7 @@ use crate::cost_options::{JobOptions, NamedProfile, profile};
 use crate::exit::{Failure, NO};
 use crate::recorded;
 use crate::reporting_rank::{RankOption, RankReport};
+use crate::save;
 use crate::stdout_redirect::StdoutRedirect;
 use view::RehearsalAnswer;
 
@@ -149,7 +150,8 @@ fn rehearse(args: &RehearseArgs, wanted: &RehearsalRequest) -> Result<u8, Failur
     // Below a rehearsed directory nothing can be written, or only slowly: files are opened before.
     let json = match &args.json {
         Some(Some(path)) if !rank.is_silent() => {
-            Some(Output::open(path).map_err(Failure::of_command)?)
+            let opened = save::ANSWER.check(path).and_then(|()| Output::open(path));
+            Some(opened.map_err(Failure::of_command)?)
         }
         _ => None,
     };

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use launch::{Command, Ended};
+use launch::{CannotStart, Command, Ended};
 use recording::Recording;
 use rehearse::{Account, Rehearsal, RehearsalError, RehearsalRequest, RehearsedDirectory, traced};
 use sandbox::groups;
@@ -82,10 +82,13 @@ fn through_fuse(
     };
     let (rehearsal, ended, wall, recorded) = match record {
         None => {
+            let cannot =
+                |why: CannotStart| Failure { status: why.exit_status(), error: why.into() };
+            // Here: in the rehearsal these looks, which are nobody's wait, would be accounted for,
+            // and spare the command its own.
+            let command = Command::of(args.command.clone()).looked_up().map_err(cannot)?;
             let rehearsal = enter()?;
-            let timed = launch::attended(&Command { argv: args.command.clone() });
-            let timed = timed
-                .map_err(|error| Failure { status: error.exit_status(), error: error.into() })?;
+            let timed = launch::attended(&command).map_err(cannot)?;
             (rehearsal, timed.ended, timed.wall, None)
         }
         Some(path) => {
@@ -129,7 +132,7 @@ fn by_tracer(
     let file = file.map_err(failed)?;
     let to = file.try_clone().map_err(Failure::of_command)?;
     let options = recorded::RecordRequest::of(&[]).options();
-    let command = Command { argv: args.command.clone() };
+    let command = Command::of(args.command.clone());
     let failure =
         |error: traced::TracedError| Failure { status: error.exit_status(), error: error.into() };
     let start = Instant::now();

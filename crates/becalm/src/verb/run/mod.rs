@@ -131,7 +131,7 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
         calm.change_environment();
     }
     // Where no image can be mounted, another one is started.
-    let mut command = launch::Command { argv };
+    let mut command = launch::Command::of(argv);
     let (json, opened) = (args.json, &mut variables);
     let image = image::enter(&args.image, &container, calm, freshness, json, &mut command, opened)?;
     let container = container.start(&mut command, opened)?;

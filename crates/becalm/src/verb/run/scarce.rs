@@ -32,7 +32,7 @@ pub fn in_scarce_memory(words: &[OsString]) -> Option<Result<u8, Failure>> {
     term::warn(
         "--builtins is not done: becalm has too little memory (ulimit -v, -d, -s); the command runs without",
     );
-    let why = launch::replace(&launch::Command { argv }, &[]);
+    let why = launch::replace(&launch::Command::of(argv), &[]);
     Some(Err(Failure { status: why.exit_status(), error: why.into() }))
 }
 

@@ -108,7 +108,7 @@ fn compile(
     let words = [compiler.as_ref(), "-O2".as_ref(), fresh.as_os_str(), "-o".as_ref()];
     let mut argv: Vec<_> = words.map(ToOwned::to_owned).into();
     argv.extend([program.as_os_str().to_owned(), "-lm".into()]);
-    let timed = timed(&Command { argv });
+    let timed = timed(&Command::of(argv));
     let timed = timed.map_err(|error| KernelError::NoCompiler { compiler, error })?;
     if timed.ended != Ended::Exited(0) {
         return Err(KernelError::Failed { compiler, path: fresh });

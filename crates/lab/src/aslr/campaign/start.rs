@@ -89,7 +89,7 @@ impl Starter {
         let printed = memfd_create("becalm-job", MemfdFlags::CLOEXEC);
         let mut printed = File::from(printed.map_err(io::Error::from)?);
         let redirected = Redirected::to(&printed)?;
-        let timed = timed(&Command { argv });
+        let timed = timed(&Command::of(argv));
         drop(redirected);
         let ended = timed?.ended;
         printed.rewind()?;

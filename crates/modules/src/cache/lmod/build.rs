@@ -141,7 +141,7 @@ fn run(
         timestamp.into(),
         paths.join(std::ffi::OsStr::new(":")),
     ];
-    let command = Command { argv };
+    let command = Command::of(argv);
     let played = Stage::new().play(|| {
         // What it makes is for everyone: it makes files as the umask has it.
         rustix::process::umask(Mode::WGRP | Mode::WOTH);

@@ -247,7 +247,7 @@ impl ProgramSearch<'_> {
 
     /// Of those in PATH that are no wrappers, the one that the calm file knows; else the first.
     fn in_path(&self, word: &OsStr) -> Result<PathBuf> {
-        let command = launch::Command { argv: vec![word.to_owned()] };
+        let command = launch::Command::of(vec![word.to_owned()]);
         let search = env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
         let found = env::split_paths(&search)
             .filter_map(|directory| command.file_in(directory.as_os_str()).ok())

@@ -17,7 +17,8 @@ use explain::{ExplainOptions, Findings};
 use recording::Recording;
 
 use crate::exit::{Failure, OVER_BUDGET};
-use crate::{pictured, save};
+use crate::pictured;
+use crate::save::{self, OutputKind};
 pub use answer::{BudgetAnswer, BudgetVerdict};
 use baseline::Baseline;
 pub use counts::StartCounts;
@@ -50,6 +51,12 @@ pub struct BudgetOptions {
     #[arg(long)]
     github: bool,
 }
+
+const JUNIT: OutputKind = OutputKind {
+    what: "JUnit report",
+    kind: "XML file",
+    is_one: |start| start.starts_with(b"<?xml"),
+};
 
 impl BudgetOptions {
     /// Reads, before the command runs, what its start is to be held against; none where nothing was
@@ -87,8 +94,7 @@ impl BudgetOptions {
             return Err(Failure::of_command(why));
         }
         if let Some(target) = &self.junit {
-            save::check(target, "JUnit report", "XML file", &[b"<?xml"])
-                .map_err(Failure::of_command)?;
+            JUNIT.check(target).map_err(Failure::of_command)?;
         }
         Ok(Some(StartBudget { options: self, baseline }))
     }
@@ -121,7 +127,8 @@ impl StartBudget<'_> {
         let Some(target) = &self.options.junit else { return };
         let source = self.options.baseline.as_deref().unwrap_or(Path::new(""));
         let text = junit::of(answer, findings);
-        let written = save::check(target, "JUnit report", "XML file", &[b"<?xml"])
+        let written = JUNIT
+            .may_replace(target)
             .and_then(|()| Ok(save::whole(target, source, |out| out.write_all(text.as_bytes()))?));
         if let Err(error) = written {
             term::warn(&format!("{error:#}"));

@@ -93,7 +93,7 @@ pub fn run(args: &CampaignRankArgs) -> Result<u8, Failure> {
             (true, true) => RankDetails::MachineAndVectors,
         },
     };
-    let command = Command { argv: args.command.clone() };
+    let command = Command::of(args.command.clone());
     let ran = run_rank(&command, &seat, rank.rank, rank.node);
     let (lines, told, ended) = ran.map_err(|why| match why {
         RankError::Layout(LayoutError::Command(why)) => {

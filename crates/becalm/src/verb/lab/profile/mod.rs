@@ -15,8 +15,9 @@ use recording::Recording;
 
 use crate::command_report::{ReportOptions, is_done_or_said};
 use crate::exit::Failure;
+use crate::recorded;
 use crate::reporting_rank::RankReport;
-use crate::{recorded, save};
+use crate::save::{self, OutputKind};
 use view::{Profiled, Sampling};
 
 /// Run a command and draw where its time goes: a flame graph of perf's samples and process starts
@@ -85,6 +86,29 @@ impl ProfileFiles {
         let folded = folded.filter(|(_, is_own)| *is_own || !rank.is_silent());
         is_drawn.then_some(ProfileFiles { svg, folded: folded.map(|(path, _)| path) })
     }
+
+    /// Before the command runs.
+    fn check(&self) -> anyhow::Result<()> {
+        GRAPH.check(&self.svg)?;
+        self.folded.as_deref().map_or(Ok(()), |folded| FOLDED.check(folded))
+    }
+}
+
+const GRAPH: OutputKind = OutputKind {
+    what: "flame graph",
+    kind: "SVG",
+    is_one: |start| start.starts_with(b"<?xml") || start.starts_with(b"<svg"),
+};
+const FOLDED: OutputKind =
+    OutputKind { what: "stacks", kind: "file of folded stacks", is_one: is_folded };
+
+/// Whether a file begins as one of folded stacks does: `a;b;c 12`. A line may be longer than what of it
+/// is seen.
+fn is_folded(start: &[u8]) -> bool {
+    let line = start.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let count = line.rsplit(|byte| *byte == b' ').next().unwrap_or_default();
+    let is_whole = line.len() < start.len();
+    !is_whole || (count.len() < line.len() && count.iter().all(u8::is_ascii_digit))
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -104,9 +128,7 @@ pub fn run(args: &ProfileArgs) -> Result<u8, Failure> {
     let report = args.report.begin()?;
     let files = ProfileFiles::of(args, &report.rank);
     if let Some(files) = &files {
-        // Before the command runs.
-        save::check(&files.svg, "flame graph", "SVG", &[b"<?xml", b"<svg"])
-            .map_err(Failure::of_command)?;
+        files.check().map_err(Failure::of_command)?;
     }
     let allowed = Allowed::here();
     let sampler = files.is_some().then(|| sampler(args, &allowed));

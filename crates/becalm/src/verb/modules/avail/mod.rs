@@ -87,7 +87,7 @@ pub fn of_words(all: &[OsString], or_run: Option<&str>) -> Result<u8, Failure> {
     let Some(shell) = or_run else { return Ok(ASK_MODULES) };
     let site = ModulesSite::find(&Environment::own()).map_err(Failure::of_command)?;
     let argv = site.argv(shell, all.iter().cloned());
-    let never = launch::replace(&launch::Command { argv }, &[]);
+    let never = launch::replace(&launch::Command::of(argv), &[]);
     Err(Failure { status: never.exit_status(), error: never.into() })
 }
 
@@ -125,7 +125,7 @@ fn show(answer: &AvailOutput) -> Result<u8, Failure> {
 /// cannot.
 fn page(text: &str, pager: &[String]) -> std::io::Result<()> {
     let argv = pager.iter().map(OsString::from).collect();
-    let command = launch::Command { argv };
+    let command = launch::Command::of(argv);
     command.file().map(|_: PathBuf| ()).map_err(std::io::Error::other)?;
     let flags = rustix::fs::MemfdFlags::CLOEXEC;
     let mut file = std::fs::File::from(rustix::fs::memfd_create("avail", flags)?);

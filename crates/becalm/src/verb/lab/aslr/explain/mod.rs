@@ -77,7 +77,7 @@ pub fn run(args: &LayoutExplainArgs) -> Result<u8, Failure> {
     if last >= most {
         return Err(too_many(last, most));
     }
-    let command = Command { argv: args.command.clone() };
+    let command = Command::of(args.command.clone());
     refuse_untouched(&command)?;
     let out = silenced().map_err(Failure::of_command)?;
     refuse_wrapper(&command, args.from)?;

@@ -86,7 +86,7 @@ impl ScanClock {
 /// Runs the verb.
 pub fn run(args: &LayoutScanArgs) -> Result<u8, Failure> {
     let options = options(args)?;
-    let command = Command { argv: args.command.clone() };
+    let command = Command::of(args.command.clone());
     refuse_untouched(&command)?;
     let out = silenced().map_err(Failure::of_command)?;
     refuse_wrapper(&command, options.first)?;

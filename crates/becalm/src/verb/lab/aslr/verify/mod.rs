@@ -57,7 +57,7 @@ pub fn run(args: &LayoutVerifyArgs) -> Result<u8, Failure> {
 /// One rank's line.
 fn look(args: &LayoutVerifyArgs) -> Result<u8, Failure> {
     let layout = run::aslr::draw(&args.aslr)?.map(|drawn| drawn.layout);
-    let command = launch::Command { argv: args.command.clone() };
+    let command = launch::Command::of(args.command.clone());
     let rank = LaunchedRank::rank_or_alone();
     if rank.rank == 0 {
         warn_of_wrapper(&args.command);
