@@ -64,7 +64,7 @@ const ENDS: [&str; 8] = [
 ];
 
 /// Process ids differ from run to run.
-fn without_ids(bytes: &[u8]) -> String {
+pub fn without_ids(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes).into_owned();
     let lines = text.lines().map(|line| match ENDS.iter().find_map(|why| line.find(why)) {
         Some(at) => {

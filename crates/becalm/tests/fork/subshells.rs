@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use testkit::live::run;
 
-use crate::builtins::{Script, WITH, same_with};
+use crate::builtins::{Script, WITH, same_with, without_ids};
 use crate::counts::counted;
 
 /// A program that says what it gets, and one that is killed by the signal that it is told; and what runs
@@ -136,6 +136,46 @@ fn a_program_that_may_ask_for_its_parent_has_a_subshell_for_one() {
         "trap 'echo end $?' EXIT; trap 'echo usr' USR1; c='sh -c \"kill -USR1 \\$PPID\"'; (eval \"$c\") 2>e; echo $?; \
          c='./xcc -c \"kill -TERM \\$PPID\"'; cp cc xcc; (eval \"$c\") 2>e; echo goes on $?",
     );
+}
+
+/// What configure has compiled and runs, as long as nothing in it can ask who its parent is.
+#[test]
+fn a_probe_of_configures_is_one_process_unless_it_could_ask_for_its_parent() {
+    for (body, link, processes) in [
+        ("puts(n > 1 ? words[1] : \"none\"); fputs(\"err\", stderr); return 7;", &[][..], 1),
+        // Whoever is killed has a copy of the shell to say so.
+        ("raise(SIGSEGV);", &[], 2),
+        ("printf(\"%d\", getppid() == getpgrp()); return n;", &[], 2),
+        ("return kill(getppid(), 0) != 0;", &[], 2),
+        ("return fopen(\"/proc/self/stat\", \"r\") == 0;", &[], 2),
+        ("return system(\"exit 3\") >> 8;", &[], 3),
+        ("return 6;", &["-static"], 2),
+    ] {
+        let source = format!(
+            "#include <signal.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\n\
+             int main(int n, char **words) {{ (void)words; {body} }}\n"
+        );
+        let compiled = |script: &str| {
+            let script = Script::new(script);
+            fs::write(script.path().join("conftest.c"), &source).unwrap();
+            let mut gcc = Command::new("gcc");
+            gcc.args(link).args(["-g", "-o", "conftest", "conftest.c"]).current_dir(script.path());
+            assert!(gcc.status().unwrap().success());
+            script
+        };
+        let said = "ulimit -c 0; exec 5>log; (eval \"./conftest$ac_exeext $x\") 2>&5; echo $?; cat log; ls\n";
+        for words in [&["bash", "--posix", "script"][..], &["bash", "script"]] {
+            let run = |with: &[&str]| {
+                let ran = compiled(said).run(&[with, words].concat(), &[]);
+                (ran.code(), without_ids(&ran.stdout), ran.err())
+            };
+            assert_eq!(run(&[]), run(WITH), "{body}");
+        }
+        let thrice = "ulimit -c 0; for i in 1 2 3; do (eval ./conftest) >o 2>&1; done; true\n";
+        let starts = compiled(thrice).starts();
+        let made = starts.iter().filter(|line| line.contains("clone") || line.contains("fork"));
+        assert_eq!(made.count(), 3 * processes, "{body}: {starts:?}");
+    }
 }
 
 #[test]

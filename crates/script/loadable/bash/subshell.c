@@ -18,6 +18,7 @@
 #include "../known.h"
 #include "bash.h"
 #include "detour.h"
+#include "probe.h"
 #include "pure.h"
 #include "start.h"
 #include "subshell.h"
@@ -172,7 +173,7 @@ static bool take_program(const WORD_LIST *words)
         program.argv[count++] = strcpy(xmalloc(strlen(words->word->word) + 1), words->word->word);
     program.argv[count] = NULL;
     program.path = program_of_word(program.argv[0]);
-    return program.path && is_compiler(program.path);
+    return program.path && (is_compiler(program.path) || is_probe(program.path));
 }
 
 static bool find_program(const struct pipeline *written, int depth)
