@@ -87,6 +87,12 @@ pub enum Error {
         /// Its id.
         id: String,
     },
+    /// What was kept to undo it was given up.
+    #[error("{id}: what was kept to undo it was removed by becalm undo --forget")]
+    Forgotten {
+        /// Its id.
+        id: String,
+    },
     /// A journal is damaged in the middle, and does not say what was done.
     #[error("{}: the journal is damaged at byte {at}: nothing can be concluded from it", path.display())]
     Damaged {

@@ -21,6 +21,7 @@
 //! | `durable` | until it is on the disk |
 //! | `apply` | the six steps of an application |
 //! | `undo` | the way back |
+//! | `forget` | no way back any more: what is kept for it goes |
 //! | `look` | whether a change has been made: the files tell |
 //! | `renew` | a file of becalm's own, made anew as often as what it tells of changes |
 //! | `journal` | what was done and how to take it back, on the disk before it is done |
@@ -41,6 +42,7 @@ mod directory_times;
 mod durable;
 mod error;
 mod file_state;
+mod forget;
 mod held;
 mod holes;
 mod journal;
@@ -68,6 +70,7 @@ pub use checked_files::CheckedFiles;
 pub use digest::Digest;
 pub use error::{Changed, Error};
 pub use file_state::{FileLook, FileState, HAS_CHANGED};
+pub use forget::{Forgotten, forget};
 pub use list::{Entry, Status, last, last_of, list, status};
 pub use manifest::{Manifest, ManifestEntry, manifest};
 pub use plan::{Counts, Edit, Plan, PredictedCounts, Seen, Step};

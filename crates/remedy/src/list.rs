@@ -38,6 +38,8 @@ pub enum Status {
     Undone,
     /// It is undone, but for files that had changed since.
     PartlyUndone,
+    /// What was kept to undo it is removed: it stays as it is.
+    Forgotten,
     /// Its journal is damaged: it cannot be undone.
     Damaged,
 }
@@ -51,6 +53,7 @@ impl Status {
             Status::Running => "running",
             Status::Undone => "undone",
             Status::PartlyUndone => "partly undone",
+            Status::Forgotten => "forgotten",
             Status::Damaged => "damaged",
         }
     }
@@ -130,6 +133,7 @@ fn entry(directory: &Path, busy: bool) -> Result<Entry, Error> {
         JournalStage::Applied => Status::Applied,
         JournalStage::Undone { skipped } if skipped.is_empty() => Status::Undone,
         JournalStage::Undone { .. } => Status::PartlyUndone,
+        JournalStage::Forgotten => Status::Forgotten,
     };
     let files = story.changes.iter().map(|change| FileChange::paths(change).len() as u64).sum();
     Ok(Entry { id: story.id, at: story.at, title: story.title, files, status })

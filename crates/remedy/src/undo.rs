@@ -52,6 +52,9 @@ pub fn undo(id: &str, options: &Options, how: UndoOptions) -> Result<Undone, Err
     if matches!(&story.status, JournalStage::Undone { skipped } if skipped.is_empty()) {
         return Err(Error::Undone { id: id.to_owned() });
     }
+    if story.status == JournalStage::Forgotten {
+        return Err(Error::Forgotten { id: id.to_owned() });
+    }
     let was_applied = story.status == JournalStage::Applied;
     if !how.dry_run {
         work::clean(story.litter())?;
@@ -223,7 +226,7 @@ fn by_whom(mut changed: Vec<Changed>, story: &Story, state: &Path) -> Vec<Change
     let directories = state::journal_directories(state).unwrap_or_default();
     let later = directories.iter().skip_while(|directory| **directory != story.directory).skip(1);
     for later in later.filter_map(|directory| Story::read(directory).ok()) {
-        if matches!(later.status, JournalStage::Undone { .. }) {
+        if matches!(later.status, JournalStage::Undone { .. } | JournalStage::Forgotten) {
             continue;
         }
         let paths: Vec<_> = later.changes.iter().flat_map(FileChange::paths).collect();

@@ -434,6 +434,62 @@ fn an_image_of_before_that_somebody_has_removed_cannot_be_given_back() {
     assert_eq!(fs::read(directory.path().join("i")).unwrap(), image);
 }
 
+/// Nightly builds would fill a quota.
+#[test]
+fn images_of_before_that_nobody_wants_back_are_forgotten_and_the_image_stays() {
+    let directory = tempfile::tempdir().unwrap();
+    environment(directory.path());
+    let state = directory.path().join("state");
+    let becalm = |words: &[&str]| {
+        let mut becalm = Command::new(env!("CARGO_BIN_EXE_becalm"));
+        becalm.args(words).current_dir(directory.path()).env("XDG_STATE_HOME", &state);
+        becalm.output().unwrap()
+    };
+    for content in ["one", "two", "three"] {
+        fs::write(directory.path().join("env/a"), content).unwrap();
+        assert!(becalm(&["image", "build", "-o", "i", "env"]).status.success());
+    }
+    let image = fs::read(directory.path().join("i")).unwrap();
+    let kept = || {
+        let names = fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().path());
+        names.filter(|name| name.to_string_lossy().ends_with("-kept")).count()
+    };
+    let forget = |words: &[&str]| {
+        let output = becalm(&[&["undo", "--forget", "--json"], words].concat());
+        assert!(output.status.success(), "{}", said(&output));
+        testkit::answer::parse(&output.stdout)["forgotten"].as_array().unwrap().clone()
+    };
+    assert!(forget(&["--older-than", "1"]).is_empty());
+    assert_eq!(forget(&["--older-than", "0", "--dry-run"]).len(), 3);
+    assert_eq!(kept(), 2);
+    let list = becalm(&["undo", "--list", "--json"]);
+    let applied = testkit::answer::parse(&list.stdout)["applied"].as_array().unwrap().clone();
+    let [first, second, last] = [0, 1, 2].map(|at| applied[at]["id"].as_str().unwrap().to_owned());
+    let one = forget(&[&second]);
+    assert!(one[0]["freed"].as_u64().unwrap() >= 4096, "{one:#?}");
+    assert_eq!((one[0]["removed"].as_array().unwrap().len(), kept()), (1, 1), "{one:#?}");
+    // What is left can be undone, and what was forgotten cannot.
+    assert!(becalm(&["undo"]).status.success());
+    assert_eq!(kept(), 0);
+    assert_ne!(fs::read(directory.path().join("i")).unwrap(), image);
+    let undone = becalm(&["undo", &second]);
+    assert_eq!(undone.status.code(), Some(1), "{}", said(&undone));
+    assert!(said(&undone).contains("was removed by becalm undo --forget"), "{}", said(&undone));
+    assert_eq!(forget(&["--older-than", "0"]).len(), 1, "the first");
+    assert!(forget(&["--older-than", "0"]).is_empty());
+    let listed = || String::from_utf8(becalm(&["undo", "--list"]).stdout).unwrap();
+    let list = listed();
+    let status = |id: &str| list.lines().find(|line| line.starts_with(id)).unwrap().to_owned();
+    assert!(status(&first).contains("  forgotten  ") && status(&second).contains("  forgotten  "));
+    assert!(status(&last).contains("  undone  "), "{list}");
+    assert!(directory.path().join("i").exists());
+    // A new one has a new name.
+    assert!(becalm(&["image", "build", "-o", "j", "env"]).status.success());
+    assert!(listed().lines().count() > list.lines().count());
+    let nothing = becalm(&["undo", "--forget"]);
+    assert_eq!(nothing.status.code(), Some(2), "{}", said(&nothing));
+}
+
 #[test]
 fn an_image_may_be_named_by_way_of_other_directories() {
     let directory = tempfile::tempdir().unwrap();

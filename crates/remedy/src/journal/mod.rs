@@ -120,7 +120,12 @@ fn write_lines(
 
 /// Where the copy of a removed file is.
 pub(crate) fn kept(directory: &Path, number: usize) -> PathBuf {
-    directory.join("kept").join(number.to_string())
+    all_kept(directory).join(number.to_string())
+}
+
+/// Where the copies of removed files are.
+pub(crate) fn all_kept(directory: &Path) -> PathBuf {
+    directory.join("kept")
 }
 
 fn path_in(directory: &Path) -> PathBuf {

@@ -57,6 +57,8 @@ pub(crate) enum JournalRecord {
         #[serde(with = "text::paths")]
         skipped: Vec<PathBuf>,
     },
+    /// They stay: what was kept to take them back is about to be removed.
+    Forgotten,
 }
 
 /// A record as the line with that number.
@@ -92,6 +94,11 @@ pub(crate) fn is_an_end(line: &[u8]) -> bool {
         .and_then(|(_, json)| serde_json::from_str(json).ok());
     matches!(
         record,
-        Some(JournalRecord::Applied | JournalRecord::Renewed { .. } | JournalRecord::Undone { .. })
+        Some(
+            JournalRecord::Applied
+                | JournalRecord::Renewed { .. }
+                | JournalRecord::Undone { .. }
+                | JournalRecord::Forgotten
+        )
     )
 }

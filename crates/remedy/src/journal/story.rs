@@ -44,6 +44,8 @@ pub(crate) enum JournalStage {
     Undone {
         skipped: Vec<PathBuf>,
     },
+    /// It stays applied, or undone, as it was: nothing is kept any more.
+    Forgotten,
 }
 
 impl Story {
@@ -56,6 +58,7 @@ impl Story {
         match story.status {
             JournalStage::Applied => Ok(story),
             JournalStage::Undone { .. } => Err(Error::Undone { id: story.id }),
+            JournalStage::Forgotten => Err(Error::Forgotten { id: story.id }),
             JournalStage::Open => {
                 Err(Error::refused(directory, "is the journal of what was interrupted"))
             }
@@ -121,6 +124,7 @@ impl Story {
                 directory_times::extend(&mut self.directories, changed);
             }
             JournalRecord::Applied => self.status = JournalStage::Applied,
+            JournalRecord::Forgotten => self.status = JournalStage::Forgotten,
             JournalRecord::Undoing | JournalRecord::Extending => self.status = JournalStage::Open,
             JournalRecord::Renewed { path, version } => self.renew(&path, version),
             JournalRecord::Undone { skipped } => {

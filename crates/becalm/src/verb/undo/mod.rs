@@ -6,13 +6,13 @@ use std::io::{IsTerminal, Write, stdout};
 use std::path::Path;
 
 use anyhow::Context;
-use remedy::{Entry, Options, UndoOptions, Undone};
+use remedy::{Entry, Forgotten, Options, Status, UndoOptions, Undone};
 use schemars::JsonSchema;
 use serde::Serialize;
 use term::{plain, width};
 
 use crate::exit::{Failure, USAGE};
-use view::{render, render_list};
+use view::{render, render_forgotten, render_list};
 
 /// Take back what becalm has changed, byte for byte
 ///
@@ -23,7 +23,8 @@ use view::{render, render_list};
   becalm undo --list
   becalm undo 20261121-1 --manifest | sha256sum --check --quiet
   becalm undo 20261121-1 --dry-run
-  becalm undo")]
+  becalm undo
+  becalm undo --forget --older-than 30")]
 pub struct UndoArgs {
     /// What to undo, as --list shows it
     #[arg(conflicts_with = "list")]
@@ -40,6 +41,13 @@ pub struct UndoArgs {
     /// Leave files that have changed since, or cannot be changed now, and restore the others
     #[arg(long, conflicts_with = "list")]
     skip_changed: bool,
+    /// Undo nothing: remove what is kept to undo it, such as the image that a new one has replaced; it
+    /// stays as it is, and cannot be undone any more
+    #[arg(long, conflicts_with_all = ["list", "manifest", "skip_changed"])]
+    forget: bool,
+    /// With --forget: all that was applied so many days ago or earlier
+    #[arg(long, value_name = "DAYS", requires = "forget", conflicts_with = "id")]
+    older_than: Option<u64>,
     /// Print one JSON object (docs/schema/becalm.undo.md)
     #[arg(long)]
     json: bool,
@@ -55,6 +63,15 @@ pub enum UndoAnswer<'a> {
         schema: &'static str,
         /// What was applied, the oldest first.
         applied: Vec<ListedChange<'a>>,
+    },
+    /// With `--forget`.
+    Forget {
+        /// `becalm.undo/1`.
+        schema: &'static str,
+        /// Whether nothing was removed, and this is what would be.
+        dry_run: bool,
+        /// What cannot be undone any more.
+        forgotten: &'a [Forgotten],
     },
     /// What was undone.
     Undo {
@@ -88,6 +105,9 @@ pub fn run(args: &UndoArgs) -> Result<u8, Failure> {
         let id = args.id.clone().map_or_else(|| remedy::last(&state).map(|last| last.id), Ok)?;
         let manifest = remedy::manifest(&state, &id).map_err(|error| of(error, &id))?;
         return print_manifest(&manifest);
+    }
+    if args.forget {
+        return forget(args, &Options::new(state));
     }
     let waiting = term::ProgressBar::new();
     let progress = |progress: remedy::Progress| {
@@ -142,6 +162,39 @@ fn undo(args: &UndoArgs, options: Options) -> Result<u8, Failure> {
         term::print(&render(&undone, args, width::terminal()))?;
     }
     Ok(0)
+}
+
+fn forget(args: &UndoArgs, options: &Options) -> Result<u8, Failure> {
+    let ids = match (&args.id, args.older_than) {
+        (Some(id), _) => vec![id.clone()],
+        (None, Some(days)) => of_before(&remedy::list(&options.state)?, days),
+        (None, None) => {
+            return Err(Failure::of_usage(anyhow::anyhow!(
+                "--forget of what? give an ID of becalm undo --list, or --older-than DAYS"
+            )));
+        }
+    };
+    let forget =
+        |id: &String| remedy::forget(id, options, args.dry_run).map_err(|error| of(error, id));
+    let forgotten = ids.iter().map(forget).collect::<Result<Vec<_>, _>>()?;
+    if args.json {
+        let (schema, dry_run) = (SCHEMA, args.dry_run);
+        let answer = UndoAnswer::Forget { schema, dry_run, forgotten: &forgotten };
+        term::print(&term::json(&answer)?)?;
+    } else {
+        term::print(&render_forgotten(&forgotten, args.dry_run, width::terminal()))?;
+    }
+    Ok(0)
+}
+
+/// The ids of what ended so many days ago or earlier; what was interrupted is to be undone first.
+fn of_before(entries: &[Entry], days: u64) -> Vec<String> {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let until = now.map_or(0, |now| now.as_secs()).saturating_sub(days.saturating_mul(86_400));
+    let has_something =
+        |entry: &&Entry| matches!(entry.status, Status::Applied | Status::PartlyUndone);
+    let old = entries.iter().filter(has_something).filter(|entry| entry.at <= until);
+    old.map(|entry| entry.id.clone()).collect()
 }
 
 /// An error as the verb ends with it: every changed file is named, not only the first.

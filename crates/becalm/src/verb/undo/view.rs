@@ -1,7 +1,7 @@
 //! The screens of `becalm undo`.
 
-use remedy::{Entry, Undone};
-use term::number::{count, counted};
+use remedy::{Entry, Forgotten, Undone};
+use term::number::{bytes, count, counted};
 use term::{Column, Table, plain, style};
 
 use super::UndoArgs;
@@ -30,6 +30,27 @@ pub fn render_list(entries: &[Entry], columns: usize) -> String {
     if let Some(last) = remedy::last_of(entries) {
         text.push('\n');
         text.push_str(&style::next(&format!("becalm undo {}", last.id)));
+    }
+    text
+}
+
+/// What cannot be undone any more, or could not be.
+pub fn render_forgotten(forgotten: &[Forgotten], dry_run: bool, columns: usize) -> String {
+    if forgotten.is_empty() {
+        return style::headline("Nothing is so old.", columns);
+    }
+    let verb = if dry_run { "Would forget" } else { "Forgot" };
+    let freed: u64 = forgotten.iter().map(|one| one.freed.0).sum();
+    let number = counted(forgotten.len() as u64, "change", "changes");
+    let free = if dry_run { "would be free" } else { "are free" };
+    let headline =
+        format!("{verb} {number}, which stay as they are: {} {free} again.", bytes(freed));
+    let mut text = style::headline(&headline, columns);
+    for one in forgotten {
+        text.push_str(&format!("{} ({})\n", one.id, plain(&one.title)));
+        for removed in &one.removed {
+            text.push_str(&format!("  {}\n", plain(&removed.to_string_lossy())));
+        }
     }
     text
 }
