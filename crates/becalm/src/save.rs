@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -76,22 +77,30 @@ impl OutputKind {
 /// # Errors
 /// Another of its files has that name: one of them would be lost.
 pub fn claim(target: &Path) -> anyhow::Result<()> {
-    static TAKEN: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+    static TAKEN: Mutex<Vec<ClaimedName>> = Mutex::new(Vec::new());
     if target.exists() && !target.is_file() {
         return Ok(());
     }
-    let target = std::path::absolute(::save::followed(target))?;
-    let directory = target.parent().and_then(|directory| directory.canonicalize().ok());
-    let target = match (directory, target.file_name()) {
+    let path = std::path::absolute(::save::followed(target))?;
+    let directory = path.parent().and_then(|directory| directory.canonicalize().ok());
+    let path = match (directory, path.file_name()) {
         (Some(directory), Some(name)) => directory.join(name),
-        _ => target,
+        _ => path,
     };
+    // Hard links are one file.
+    let file = path.metadata().ok().map(|there| (there.dev(), there.ino()));
     let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
-    if taken.contains(&target) {
+    if taken.iter().any(|it| it.path == path || (file.is_some() && it.file == file)) {
         bail!("another of this command's files has that name; choose two");
     }
-    taken.push(target);
+    taken.push(ClaimedName { path, file });
     Ok(())
+}
+
+/// A name that one of this command's files has.
+struct ClaimedName {
+    path: PathBuf,
+    file: Option<(u64, u64)>,
 }
 
 /// Writes an answer as JSON where a file was named for it, as [`whole`].

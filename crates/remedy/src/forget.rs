@@ -8,9 +8,9 @@ use recording::ByteUnits;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::change::FileChange;
+use crate::change::{FileChange, ItemKind};
 use crate::journal::{self, Journal, JournalRecord, JournalStage, Story};
-use crate::{Error, Options, state, work};
+use crate::{Error, Options, check, state, work};
 
 /// What can no longer be undone, or could not be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -28,34 +28,34 @@ pub struct Forgotten {
 }
 
 /// Removes what is kept to undo what was applied under an id; with `dry_run`, only says what that is.
-/// All else stays as it is; the id is not given again. What was forgotten by halves is forgotten whole.
+/// All else stays as it is; the id is not given again. Where it is killed in the midst, what is left can be
+/// forgotten again.
 ///
 /// # Errors
-/// If it is under way or was interrupted, so that files may be neither old nor new, or a system call
-/// fails: what was removed by then is gone.
+/// If it is under way or was interrupted, so that files may be neither old nor new; if it was forgotten
+/// before; if what has a kept file's name is another, or cannot be removed, of which a dry run tells, too.
 pub fn forget(id: &str, options: &Options, dry_run: bool) -> Result<Forgotten, Error> {
     let unknown = || Error::Unknown { id: id.to_owned() };
     let directory = state::journal_directory(&options.state, id).ok_or_else(unknown)?;
     let _locked = if dry_run { None } else { Some(state::lock(&options.state)?) };
     let story = Story::read(&directory)?;
-    if story.status == JournalStage::Open {
-        return Err(Error::refused(
-            &directory,
-            format!("is the journal of what was interrupted; first becalm undo {id}"),
-        ));
+    match &story.status {
+        JournalStage::Open => {
+            let reason = format!("is the journal of what was interrupted; first becalm undo {id}");
+            return Err(Error::refused(&directory, reason));
+        }
+        JournalStage::Forgotten => return Err(Error::Forgotten { id: id.to_owned() }),
+        JournalStage::Applied | JournalStage::Undone { .. } => {}
     }
-    let is_there = |path: &PathBuf| path.symlink_metadata().is_ok();
-    let removed: Vec<_> =
-        story.changes.iter().filter_map(FileChange::aside).filter(is_there).collect();
+    let removed = kept_beside(&story)?;
+    for path in &removed {
+        check::can_be_removed(path)?;
+    }
     let kept = journal::all_kept(&directory);
     let freed = room(&removed) + room(&files_in(&kept));
     if !dry_run {
-        // What was undone, stays so.
-        if can_be_undone(&story.status) {
-            let mut journal = Journal::resume(&story)?;
-            journal.add([JournalRecord::Forgotten])?;
-            journal.sync()?;
-        }
+        // Where it cannot be told that they are gone, they stay.
+        let mut journal = Journal::resume(&story)?;
         work::clean(removed.iter().map(PathBuf::as_path))?;
         match fs::remove_dir_all(&kept) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -63,8 +63,32 @@ pub fn forget(id: &str, options: &Options, dry_run: bool) -> Result<Forgotten, E
             }
             _ => {}
         }
+        // What was undone, stays so.
+        if can_be_undone(&story.status) {
+            journal.add([JournalRecord::Forgotten])?;
+            journal.sync()?;
+        }
     }
     Ok(Forgotten { id: id.to_owned(), title: story.title, freed: ByteUnits(freed), removed })
+}
+
+/// The other names of what was replaced that are still there, and are still that.
+fn kept_beside(story: &Story) -> Result<Vec<PathBuf>, Error> {
+    let mut there = Vec::new();
+    for item in story.changes.iter().filter_map(FileChange::removed) {
+        let (Some(path), ItemKind::File { version, seen, .. }) = (item.aside(), &item.thing) else {
+            continue;
+        };
+        let Ok(found) = path.symlink_metadata() else { continue };
+        let is_it = found.is_file()
+            && found.len() == version.size.0
+            && seen.is_none_or(|seen| seen.is_still(&found));
+        if !is_it {
+            return Err(Error::refused(&path, "is not what was kept there; see what it is"));
+        }
+        there.push(path);
+    }
+    Ok(there)
 }
 
 fn can_be_undone(stage: &JournalStage) -> bool {

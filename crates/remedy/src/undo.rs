@@ -226,12 +226,18 @@ fn by_whom(mut changed: Vec<Changed>, story: &Story, state: &Path) -> Vec<Change
     let directories = state::journal_directories(state).unwrap_or_default();
     let later = directories.iter().skip_while(|directory| **directory != story.directory).skip(1);
     for later in later.filter_map(|directory| Story::read(directory).ok()) {
-        if matches!(later.status, JournalStage::Undone { .. } | JournalStage::Forgotten) {
+        if matches!(later.status, JournalStage::Undone { .. }) {
             continue;
         }
         let paths: Vec<_> = later.changes.iter().flat_map(FileChange::paths).collect();
         for changed in changed.iter_mut().filter(|changed| paths.contains(&&changed.path)) {
-            changed.reason = format!("has changed since, by {}; undo that first", later.id);
+            changed.reason = match later.status {
+                JournalStage::Forgotten => format!(
+                    "has changed since, by {}, which cannot be undone: it was forgotten",
+                    later.id
+                ),
+                _ => format!("has changed since, by {}; undo that first", later.id),
+            };
             changed.by = Some(later.id.clone());
         }
     }

@@ -31,6 +31,8 @@ const SAME: Duration = Duration::from_millis(30);
 pub struct Session {
     inbox: Inbox,
     signals: SignalQueue,
+    /// What was held back before.
+    mask: libc::sigset_t,
     tracer: Pid,
     /// How often this process was to stop with the command.
     stops: u32,
@@ -112,6 +114,7 @@ pub(crate) fn start(
     let mut session = Session {
         inbox: Inbox::new(from),
         signals: SignalQueue::of(&passed_on)?,
+        mask,
         tracer,
         stops: 0,
         delivered: Vec::new(),
@@ -123,6 +126,15 @@ pub(crate) fn start(
     };
     session.wait_for_start()?;
     Ok(session)
+}
+
+impl Drop for Session {
+    /// From now on signals are for this process itself, whatever it still has to write.
+    fn drop(&mut self) {
+        // What still waits was meant for a command that has ended.
+        while let Ok(Some(_)) = self.signals.take() {}
+        signals::block_only(&self.mask);
+    }
 }
 
 impl Session {

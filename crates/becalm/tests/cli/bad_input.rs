@@ -368,8 +368,11 @@ fn what_is_no_answer_is_not_written_over_and_two_files_have_two_names() {
         assert!(ran.err().contains("choose another name"), "{words:?}: {}", ran.err());
         assert_eq!(std::fs::read_to_string(&mine).unwrap(), "my notes\n", "{words:?}");
     }
+    std::fs::write(scene.at("two"), "").unwrap();
+    std::fs::hard_link(scene.at("two"), scene.at("three")).unwrap();
     for words in [
         &["check", "-o", "one", "--json=./one"][..],
+        &["check", "-o", "two", "--json=three"],
         &["check", "--html=one", "--json=one"],
         &["rehearse", "--profile", "nfs", "--by", "tracer", "--json=one", "--record=one", "tree"],
         &["lab", "profile", "-o", "one", "--folded", "one"],
@@ -377,5 +380,63 @@ fn what_is_no_answer_is_not_written_over_and_two_files_have_two_names() {
         let ran = at(words);
         assert_eq!((ran.code(), ran.out().as_str()), (125, ""), "{words:?}: {}", ran.err());
         assert!(ran.err().contains("choose two"), "{words:?}: {}", ran.err());
+    }
+}
+
+#[test]
+fn exports_of_a_proof_and_a_projection_are_written_over_their_own_kind_only() {
+    let scene = Scene::new();
+    let directory = scene.directory();
+    let at = |words: &[&str]| {
+        let mut becalm = Command::new(BECALM);
+        run(becalm.args(words).current_dir(&directory).env("XDG_STATE_HOME", scene.at("state")))
+    };
+    let mine = scene.file("mine", "my notes\n", 0o644);
+    assert_eq!(at(&["record", "-o", "rec", "--", "true"]).code(), 0);
+    let prove = ["prove", "--runs", "1", "--before", "true", "--after", "true"];
+    let refused = |words: &[&str], why: &str| {
+        let ran = at(words);
+        assert!([1, 125].contains(&ran.code()) && ran.out().is_empty(), "{words:?}: {}", ran.err());
+        assert!(ran.err().contains(why), "{words:?}: {}", ran.err());
+    };
+    for export in ["--export-json", "--export-csv", "--export-markdown"] {
+        refused(&[&prove[..], &[export, "mine"]].concat(), "choose another name");
+        for _ in 0..2 {
+            let ran = at(&[&prove[..], &[export, &export[2..]]].concat());
+            assert!(ran.err().is_empty() && !ran.out().is_empty(), "{export}: {}", ran.err());
+        }
+    }
+    refused(&["scale", "rec", "--csv", "mine"], "choose another name");
+    assert_eq!(std::fs::read_to_string(&mine).unwrap(), "my notes\n");
+    for _ in 0..2 {
+        assert_eq!(at(&["scale", "rec", "--below", "/", "--csv", "scale.csv"]).code(), 0);
+    }
+    refused(&["scale", "rec", "--csv", "one", "--html", "one"], "choose two");
+    refused(
+        &[&prove[..], &["--export-csv", "one", "--export-json", "./one"]].concat(),
+        "choose two",
+    );
+    let before = ["--keep", "k", "--export-csv", "k/before.becalm"];
+    std::fs::create_dir(scene.at("k")).unwrap();
+    refused(&[&prove[..], &before].concat(), "choose two");
+}
+
+/// Whoever waits for a reader that never comes can be told to end.
+#[test]
+fn a_fifo_that_nobody_reads_keeps_no_signal_away() {
+    let scene = Scene::new();
+    for verb in ["check", "rehearse --profile nfs .", "fork lines", "lab profile -o g.svg"] {
+        let script = "mkfifo fifo; timeout -s TERM 3 \"$BECALM\" $0 --json=fifo -- sh -c 'exit 5'; echo $?; rm fifo";
+        let script = script.replace(
+            "$0 --json=fifo",
+            &match verb.split_once(" --profile") {
+                Some((verb, rest)) => format!("{verb} --json=fifo --profile{rest}"),
+                None => format!("{verb} --json=fifo"),
+            },
+        );
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &script]).current_dir(scene.directory()).env("BECALM", BECALM);
+        let ran = run(&mut shell);
+        assert_eq!(ran.out(), "124\n", "{verb}: {}", ran.err());
     }
 }

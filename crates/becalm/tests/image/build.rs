@@ -490,6 +490,61 @@ fn images_of_before_that_nobody_wants_back_are_forgotten_and_the_image_stays() {
     assert_eq!(nothing.status.code(), Some(2), "{}", said(&nothing));
 }
 
+/// What cannot be forgotten stays as it was, and keeps nothing else from it.
+#[test]
+fn only_what_was_kept_is_removed_and_what_cannot_be_can_still_be_undone() {
+    let directory = tempfile::tempdir().unwrap();
+    environment(directory.path());
+    let state = directory.path().join("state");
+    let becalm = |words: &[&str]| {
+        let mut becalm = Command::new(env!("CARGO_BIN_EXE_becalm"));
+        becalm.args(words).current_dir(directory.path()).env("XDG_STATE_HOME", &state);
+        becalm.output().unwrap()
+    };
+    for content in ["one", "two", "three"] {
+        fs::write(directory.path().join("env/a"), content).unwrap();
+        assert!(becalm(&["image", "build", "-o", "i", "env"]).status.success());
+    }
+    let kept = |of: &str| {
+        let mut names = fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().path());
+        names.find(|name| {
+            let name = name.file_name().unwrap().to_string_lossy().into_owned();
+            name.starts_with(&format!(".becalm-{of}-")) && name.ends_with("-kept")
+        })
+    };
+    let list = becalm(&["undo", "--list", "--json"]);
+    let applied = testkit::answer::parse(&list.stdout)["applied"].as_array().unwrap().clone();
+    let [_, second, third] = [0, 1, 2].map(|at| applied[at]["id"].as_str().unwrap().to_owned());
+    let (aside, elsewhere) = (kept(&second).unwrap(), directory.path().join("elsewhere"));
+    fs::rename(&aside, &elsewhere).unwrap();
+    fs::write(&aside, "precious").unwrap();
+    for dry_run in [&["--dry-run"][..], &[]] {
+        let output =
+            becalm(&[&["undo", "--forget", "--older-than", "0", "--json"], dry_run].concat());
+        assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+        let answer = testkit::answer::parse(&output.stdout);
+        let ids: Vec<_> =
+            answer["forgotten"].as_array().unwrap().iter().map(|it| &it["id"]).collect();
+        assert!(ids.len() == 2 && !ids.contains(&&Value::from(second.clone())), "{answer:#}");
+        assert_eq!(answer["kept"][0]["id"], second, "{answer:#}");
+        let reason = answer["kept"][0]["reason"].as_str().unwrap();
+        assert!(reason.contains("is not what was kept there"), "{answer:#}");
+    }
+    assert_eq!(fs::read(&aside).unwrap(), b"precious");
+    assert!(kept(&third).is_none(), "the others are forgotten");
+    fs::rename(&elsewhere, &aside).unwrap();
+    // The third is in its place, and cannot be taken back.
+    let undone = becalm(&["undo", &second]);
+    assert_eq!(undone.status.code(), Some(1));
+    let why = format!("has changed since, by {third}, which cannot be undone: it was forgotten");
+    assert!(said(&undone).contains(&why), "{}", said(&undone));
+    assert!(!said(&undone).contains("--skip-changed"), "{}", said(&undone));
+    assert!(becalm(&["undo", "--forget", &second]).status.success());
+    assert!(kept(&second).is_none());
+    let again = becalm(&["undo", "--forget", &second]);
+    assert_eq!(again.status.code(), Some(1), "{}", said(&again));
+}
+
 #[test]
 fn an_image_may_be_named_by_way_of_other_directories() {
     let directory = tempfile::tempdir().unwrap();

@@ -182,6 +182,10 @@ impl CheckedPlan<'_> {
 
 /// A path with the symbolic links of its directories resolved, as far as those are there; not that
 /// of its last name.
+pub(crate) fn can_be_removed(path: &Path) -> Result<(), Error> {
+    place::can_be_removed(path)
+}
+
 pub(crate) fn resolved(path: &Path) -> Result<PathBuf, Error> {
     use std::path::Component;
     if !path.is_absolute() {

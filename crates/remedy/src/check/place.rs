@@ -92,6 +92,12 @@ fn is_writable(directory: &Path, mounts: &mut BTreeSet<u64>) -> Result<u64, Erro
     }
 }
 
+/// Whether a file's name can be removed.
+pub(super) fn can_be_removed(path: &Path) -> Result<(), Error> {
+    is_writable(directory_of(path), &mut BTreeSet::new())?;
+    patch::forbids(path)
+}
+
 fn device_of(directory: &Path) -> Result<u64, Error> {
     let found = fs::metadata(directory).map_err(|error| Error::at("stat", directory, error))?;
     Ok(found.dev())

@@ -21,7 +21,7 @@ use crate::pictured;
 use crate::recorded::RecordRequest;
 use crate::rehearsed::{ColdNode, RehearseOptions};
 use crate::reporting_rank::refuse_many_ranks;
-use crate::save;
+use crate::save::{self, OutputKind};
 
 /// How often each command is recorded: twice shows whether its counts vary.
 const RECORDINGS: usize = 2;
@@ -200,13 +200,31 @@ fn line(name: &str, text: &OsStr) -> Result<CommandLine, Failure> {
     })
 }
 
+const CSV: OutputKind = OutputKind {
+    what: "proof",
+    kind: "CSV file of becalm prove",
+    is_one: |start| start.starts_with(b"command,mean,"),
+};
+const MARKDOWN: OutputKind = OutputKind {
+    what: "proof",
+    kind: "Markdown file of becalm prove",
+    is_one: |start| {
+        let head = b"| Command | Metadata operations |";
+        start.windows(head.len()).any(|part| part == head)
+    },
+};
+
 /// Fails if a file that is read or written later cannot be.
 fn check_files(args: &ProveArgs) -> anyhow::Result<()> {
     launch::check_input(&args.input).with_context(|| name(&args.input))?;
     args.html.as_deref().map_or(Ok(()), |target| pictured::PICTURE.check(target))?;
-    let exports = [&args.export_json, &args.export_csv, &args.export_markdown];
-    for target in exports.into_iter().flatten() {
-        check_target(target).with_context(|| name(target))?;
+    let exports = [
+        (&args.export_json, &save::ANSWER),
+        (&args.export_csv, &CSV),
+        (&args.export_markdown, &MARKDOWN),
+    ];
+    for (target, kind) in exports {
+        target.as_deref().map_or(Ok(()), |target| kind.check(target))?;
     }
     if let Some(directory) = &args.keep {
         fs::create_dir_all(directory).with_context(|| name(directory))?;
@@ -214,6 +232,7 @@ fn check_files(args: &ProveArgs) -> anyhow::Result<()> {
             let file = directory.join(side);
             check_target(&file)
                 .and_then(|()| check_recording(&file))
+                .and_then(|()| save::claim(&file))
                 .with_context(|| name(&file))?;
         }
     }

@@ -15,7 +15,7 @@ use crate::cost_options::CostOptions;
 use crate::exit::Failure;
 use crate::pictured;
 use crate::recording_head::RecordingHead;
-use crate::save;
+use crate::save::{self, OutputKind};
 use view::ScaleAnswer;
 
 /// Project how long a recorded start waits for a shared filesystem with many ranks
@@ -63,8 +63,16 @@ fn seconds(text: &str) -> Result<Nanos, String> {
     nanos.map(Nanos).ok_or_else(|| "give a number of seconds".to_owned())
 }
 
+const CSV: OutputKind = OutputKind {
+    what: "projection",
+    kind: "CSV file of becalm scale",
+    is_one: |start| start.starts_with(b"ranks,nodes,"),
+};
+
 /// Runs the verb.
 pub fn run(args: &ScaleArgs) -> Result<u8, Failure> {
+    args.html.as_deref().map_or(Ok(()), |target| pictured::PICTURE.check(target))?;
+    args.csv.as_deref().map_or(Ok(()), |target| CSV.check(target))?;
     let model = args.cost.model(None)?;
     let below = args.cost.below();
     let projected = |file: &Path| -> Result<(Recording, Projection), Failure> {

@@ -72,6 +72,8 @@ pub enum UndoAnswer<'a> {
         dry_run: bool,
         /// What cannot be undone any more.
         forgotten: &'a [Forgotten],
+        /// What was old enough, and stays.
+        kept: &'a [KeptChange],
     },
     /// What was undone.
     Undo {
@@ -93,6 +95,15 @@ pub struct ListedChange<'a> {
     when: String,
 }
 
+/// One change that could not be forgotten.
+#[derive(Serialize, JsonSchema)]
+pub struct KeptChange {
+    /// Its id.
+    id: String,
+    /// Why not.
+    reason: String,
+}
+
 const SCHEMA: &str = "becalm.undo/1";
 
 /// Runs the verb.
@@ -103,7 +114,7 @@ pub fn run(args: &UndoArgs) -> Result<u8, Failure> {
     }
     if args.manifest {
         let id = args.id.clone().map_or_else(|| remedy::last(&state).map(|last| last.id), Ok)?;
-        let manifest = remedy::manifest(&state, &id).map_err(|error| of(error, &id))?;
+        let manifest = remedy::manifest(&state, &id).map_err(|error| of(error, &id, 0))?;
         return print_manifest(&manifest);
     }
     if args.forget {
@@ -154,7 +165,10 @@ fn undo(args: &UndoArgs, options: Options) -> Result<u8, Failure> {
         }
     };
     let how = UndoOptions { skip_changed: args.skip_changed, dry_run: args.dry_run };
-    let undone = remedy::undo(&id, &options, how).map_err(|error| of(error, &id))?;
+    let files =
+        remedy::list(&options.state)?.iter().find(|entry| entry.id == id).map(|it| it.files);
+    let undone =
+        remedy::undo(&id, &options, how).map_err(|error| of(error, &id, files.unwrap_or(0)))?;
     if args.json {
         let answer = UndoAnswer::Undo { schema: SCHEMA, dry_run: args.dry_run, undone: &undone };
         term::print(&term::json(&answer)?)?;
@@ -174,17 +188,28 @@ fn forget(args: &UndoArgs, options: &Options) -> Result<u8, Failure> {
             )));
         }
     };
-    let forget =
-        |id: &String| remedy::forget(id, options, args.dry_run).map_err(|error| of(error, id));
-    let forgotten = ids.iter().map(forget).collect::<Result<Vec<_>, _>>()?;
+    let (mut forgotten, mut stay) = (Vec::new(), Vec::new());
+    for id in ids {
+        match remedy::forget(&id, options, args.dry_run) {
+            Ok(one) => forgotten.push(one),
+            // By another becalm, meanwhile.
+            Err(remedy::Error::Forgotten { .. }) if args.id.is_none() => {}
+            Err(error) if args.id.is_some() => return Err(of(error, &id, 1)),
+            Err(error) => stay.push(KeptChange { id, reason: error.to_string() }),
+        }
+    }
+    for KeptChange { id, reason } in &stay {
+        term::warn(&format!("{id} stays as it is: {reason}"));
+    }
     if args.json {
         let (schema, dry_run) = (SCHEMA, args.dry_run);
-        let answer = UndoAnswer::Forget { schema, dry_run, forgotten: &forgotten };
+        let (forgotten, kept) = (&forgotten, &stay);
+        let answer = UndoAnswer::Forget { schema, dry_run, forgotten, kept };
         term::print(&term::json(&answer)?)?;
     } else {
         term::print(&render_forgotten(&forgotten, args.dry_run, width::terminal()))?;
     }
-    Ok(0)
+    Ok(u8::from(!stay.is_empty()))
 }
 
 /// The ids of what ended so many days ago or earlier; what was interrupted is to be undone first.
@@ -197,17 +222,19 @@ fn of_before(entries: &[Entry], days: u64) -> Vec<String> {
     old.map(|entry| entry.id.clone()).collect()
 }
 
-/// An error as the verb ends with it: every changed file is named, not only the first.
-fn of(error: remedy::Error, id: &str) -> Failure {
+/// An error as the verb ends with it: every changed file is named, not only the first. `files` are those of
+/// the change.
+fn of(error: remedy::Error, id: &str, files: u64) -> Failure {
     match &error {
         remedy::Error::Unknown { .. } => return Failure { status: USAGE, error: error.into() },
         remedy::Error::Changed { changed } => {
             for changed in &changed[1..] {
                 term::warn(&changed.to_string());
             }
-            let next = format!(
-                "nothing was undone; to restore the others: becalm undo {id} --skip-changed"
-            );
+            let mut next = "nothing was undone".to_owned();
+            if files > changed.len() as u64 {
+                next += &format!("; to restore the others: becalm undo {id} --skip-changed");
+            }
             let first = anyhow::Error::from(changed[0].clone());
             return Failure::from(anyhow::anyhow!("{first}; {next}"));
         }

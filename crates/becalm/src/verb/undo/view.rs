@@ -37,14 +37,14 @@ pub fn render_list(entries: &[Entry], columns: usize) -> String {
 /// What cannot be undone any more, or could not be.
 pub fn render_forgotten(forgotten: &[Forgotten], dry_run: bool, columns: usize) -> String {
     if forgotten.is_empty() {
-        return style::headline("Nothing is so old.", columns);
+        return style::headline("There is nothing to forget.", columns);
     }
     let verb = if dry_run { "Would forget" } else { "Forgot" };
     let freed: u64 = forgotten.iter().map(|one| one.freed.0).sum();
-    let number = counted(forgotten.len() as u64, "change", "changes");
+    let (one, many) = ("change, which stays as it is", "changes, which stay as they are");
+    let number = counted(forgotten.len() as u64, one, many);
     let free = if dry_run { "would be free" } else { "are free" };
-    let headline =
-        format!("{verb} {number}, which stay as they are: {} {free} again.", bytes(freed));
+    let headline = format!("{verb} {number}: {} {free} again.", bytes(freed));
     let mut text = style::headline(&headline, columns);
     for one in forgotten {
         text.push_str(&format!("{} ({})\n", one.id, plain(&one.title)));
