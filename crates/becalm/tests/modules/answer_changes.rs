@@ -4,6 +4,8 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
 
 use crate::answer::{Asking, settle, tree};
 use crate::scene::{Modulepath, all};
@@ -151,6 +153,45 @@ fn what_changed_a_moment_ago_is_not_relied_on() {
             asking.agree(&["load", "gcc/12"]);
             asking.agree(&["load", "gcc/12"]);
         }
+    }
+}
+
+/// The processor time of what a process has started, in hundredths of a second (proc_pid_stat(5)).
+fn time_of_child(pid: u32) -> u64 {
+    let read = |path: String| fs::read_to_string(path).unwrap_or_default();
+    let child = read(format!("/proc/{pid}/task/{pid}/children"));
+    let Ok(child) = child.trim().parse::<u32>() else { return 0 };
+    let stat = read(format!("/proc/{child}/stat"));
+    let fields = stat.rsplit(") ").next().unwrap_or_default().split(' ');
+    fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum()
+}
+
+/// Nothing is left of it that a look at what was read would tell.
+#[test]
+fn a_directory_that_is_moved_there_and_back_while_it_is_read_is_noticed() {
+    for modules in &all() {
+        let scene = tree();
+        let (above, path) = (scene.at("above/it"), scene.at("above/it/modules"));
+        fs::create_dir_all(path.join("long")).unwrap();
+        let long = "#%Module\nfor {set i 0} {$i < 10000000} {incr i} {}\nsetenv IS here\n";
+        fs::write(path.join("long/1"), long).unwrap();
+        settle();
+        let asking = Asking::new(&scene, modules).with("MODULEPATH", path.to_str().unwrap());
+        let words = ["load", "long/1"];
+        let mut becalm = asking.becalm(&words).stdout(Stdio::null()).spawn().unwrap();
+        // By then Modules is in the modulefile.
+        while time_of_child(becalm.id()) < 20 {
+            std::thread::sleep(Duration::from_millis(5));
+            assert!(becalm.try_wait().unwrap().is_none());
+        }
+        fs::rename(&above, scene.at("above/aside")).unwrap();
+        fs::rename(scene.at("above/aside"), &above).unwrap();
+        assert!(becalm.wait().unwrap().success());
+        let why = asking.why(&words);
+        assert_eq!(why, format!("not remembered this time: {} was moved\n", above.display()));
+        settle();
+        asking.agree(&words);
+        asking.is_remembered(&words);
     }
 }
 

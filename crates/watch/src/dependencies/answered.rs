@@ -45,15 +45,14 @@ impl FollowedCommand<'_> {
                 }
                 told => {
                     may_open(&path, told.ok())?;
-                    // What it was told of it is told again, whether it is opened or not.
-                    if let (true, Ok(told)) = (is_tool, told)
-                        && self
-                            .known
-                            .contains(&AnswerDependency::Content { path: path.clone(), told })
-                    {
-                        return Ok(None);
-                    }
-                    return Ok(Some(Question::Open(path)));
+                    let is_relied_on =
+                        is_tool && self.ways.is_relied_on(&path, self.began, &mut self.margins);
+                    let Some(told) = told.ok().filter(|_| is_relied_on) else {
+                        return Ok(Some(Question::Open(path)));
+                    };
+                    // Whether it can be opened, its attributes say, too.
+                    self.content_of(path.clone(), &path, told)?;
+                    return Ok(None);
                 }
             },
             Question::Attributes { path, follow, at, is_statx } => {

@@ -6,7 +6,7 @@ use rustix::io::Errno;
 
 use super::follow::{FollowedCommand, disturbed};
 use super::policy::unrepeatable;
-use super::{AnswerDependency, LeftBecause, StatAttributes, settled};
+use super::{AnswerDependency, LeftBecause, StatAttributes};
 
 impl FollowedCommand<'_> {
     /// A file that is there could not be opened: its attributes say why, as long as they are the
@@ -30,6 +30,16 @@ impl FollowedCommand<'_> {
     pub(super) fn content(&mut self, path: CString, opened: &CStr) -> Result<(), LeftBecause> {
         let told = StatAttributes::of(opened, true)
             .map_err(|_| disturbed("an open file could not be looked at"))?;
+        self.content_of(path, opened, told)
+    }
+
+    /// The same, of which this was told.
+    pub(super) fn content_of(
+        &mut self,
+        path: CString,
+        opened: &CStr,
+        told: StatAttributes,
+    ) -> Result<(), LeftBecause> {
         if !told.has_content() {
             return Err(unrepeatable(&format!("{} is no file", shown(&path))));
         }
@@ -48,8 +58,7 @@ impl FollowedCommand<'_> {
         name: &CStr,
         told: &StatAttributes,
     ) -> Result<(), LeftBecause> {
-        let margin =
-            *self.margins.entry(told.device).or_insert_with(|| settled::margin(path, told.device));
+        let margin = self.margins.of(path, told.device);
         let margin = margin
             .ok_or_else(|| unrepeatable(&format!("{} has no times to rely on", shown(name))))?;
         if told.changed.0 >= self.began - margin {
@@ -69,11 +78,15 @@ impl FollowedCommand<'_> {
         };
         if self.trace.dependencies.iter().any(has_changed) {
             self.disturb("a file changed while it was read");
+        } else if let Some(directory) = self.ways.moved() {
+            let why = format!("{} was moved", shown(directory));
+            self.disturb(&why);
         }
     }
 
     pub(super) fn add(&mut self, dependency: AnswerDependency) {
-        if self.known.insert(dependency.clone()) {
+        if !self.known.contains(&dependency) {
+            self.known.insert(dependency.clone());
             self.trace.dependencies.push(dependency);
         }
     }

@@ -15,7 +15,9 @@ use super::held::{GOES_ON, HeldOutput};
 use super::notes::unescaped_note;
 use super::policy::{EnteredCall, NotedChild, PendingQuestion, unrepeatable};
 use super::process::{ChildProcess, ChildRole, FollowedProcess, InnerPipes, ProcessRole};
+use super::settled::FilesystemMargins;
 use super::temporary::TemporaryFiles;
+use super::ways::FollowedWays;
 use super::{
     AnswerDependency, DependencyTrace, FollowRefused, FollowedProgram, LeftBecause, StatAttributes,
 };
@@ -58,7 +60,8 @@ pub(super) struct FollowedCommand<'a> {
     /// The command's interpreter, once it was executed.
     pub(super) interpreter: Option<StatAttributes>,
     pub(super) temporary: TemporaryFiles,
-    pub(super) margins: FxHashMap<u64, Option<i64>>,
+    pub(super) margins: FilesystemMargins,
+    pub(super) ways: FollowedWays,
     cpu: SharedCpu,
     /// The working directory that it began in, once it has gone to another.
     home: Option<Vec<u8>>,
@@ -102,7 +105,8 @@ impl<'a> FollowedCommand<'a> {
             announced: None,
             interpreter: None,
             temporary: TemporaryFiles::default(),
-            margins: FxHashMap::default(),
+            margins: FilesystemMargins::default(),
+            ways: FollowedWays::default(),
             cpu,
             home: None,
             directory_is_free: false,

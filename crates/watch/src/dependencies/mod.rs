@@ -27,6 +27,7 @@ mod returned;
 mod settled;
 mod start;
 mod temporary;
+mod ways;
 
 pub use asked::{AnswerDependency, descriptor_kind};
 pub use attributes::StatAttributes;

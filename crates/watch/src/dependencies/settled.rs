@@ -8,6 +8,8 @@
 use std::ffi::CStr;
 use std::path::Path;
 
+use rustc_hash::FxHashMap;
+
 /// The longest step: some count by twos.
 const OWN_CLOCK: i64 = 2;
 /// A server's clock is set by NTP, as this machine's is.
@@ -33,6 +35,17 @@ pub(super) fn margin(path: &CStr, device: u64) -> Option<i64> {
         0x6969 | 0x0bd0_0bd0 | 0x4750_4653 | 0x1983_0326 | 0x00c3_6400 | 0xff53_4d42
         | 0xfe53_4d42 | 0x5346_414f | 0x6b41_4653 | 0x0102_1997 => Some(CLOCK_OF_SERVER),
         _ => None,
+    }
+}
+
+/// Those of filesystems that were come by.
+#[derive(Debug, Default)]
+pub(super) struct FilesystemMargins(FxHashMap<u64, Option<i64>>);
+
+impl FilesystemMargins {
+    /// As [`margin`] says, asked once of each device.
+    pub fn of(&mut self, path: &CStr, device: u64) -> Option<i64> {
+        *self.0.entry(device).or_insert_with(|| margin(path, device))
     }
 }
 
