@@ -271,6 +271,9 @@ fn a_variable_that_was_not_set_counts_however_it_was_asked_for() {
         "apply {{} { global env; append env(SITE) y }}; setenv AT $env(SITE)",
         "setenv AT [string length [append ::env(SITE) {}]]",
         "array get env HOME; setenv AT [getenv SITE none]",
+        "array exists env; setenv AT [info exists env(SITE)]",
+        "array size env; array set env {MORE 1}; setenv AT [info exists env(SITE)]",
+        "array names env HOME; unset env(HOME); setenv AT [info exists env(SITE)]",
         "setenv AT [llength [array names env SITE]][info exists env(SITE)]",
         "set AT [interp create]; setenv AT [interp eval $AT {info exists ::env(SITE)}]",
     ];

@@ -260,6 +260,34 @@ fn a_modulefile_in_tcl_sees_the_interpreter_that_it_sees_without_becalm() {
     });
 }
 
+#[test]
+fn a_variable_that_was_not_set_counts_however_a_modulefile_in_tcl_asks_for_it() {
+    let reads = [
+        "setenv AT [info exists env(SITE)]",
+        "array get env HOME; setenv AT [info exists env(SITE)]",
+        "array exists env; setenv AT [info exists env(SITE)]",
+        "array names env HOME; array size env; setenv AT [catch {set env(SITE)}]",
+        "setenv AT [catch {unset env(SITE)}]",
+        "setenv AT [llength [array names env SITE]]",
+    ];
+    everywhere(|scene| {
+        for (at, read) in reads.iter().enumerate() {
+            scene.file(&format!("reads/m{at}/1"), &format!("#%Module\n{read}\n"));
+        }
+        let path = scene.at("reads").to_str().unwrap().to_owned();
+        scene.environment.insert("MODULEPATH".into(), path);
+        std::thread::sleep(Duration::from_secs(3));
+        for at in 0..reads.len() {
+            let module = format!("m{at}");
+            let words = ["bash", "load", &module];
+            is_never_stale(scene, &words, |scene| {
+                scene.environment.insert("SITE".into(), "north".into());
+            });
+            scene.environment.remove("SITE");
+        }
+    });
+}
+
 /// What Lua tells of a file that no change of it tells.
 const LAST_READ: &[&str] = &[
     "require('lfs').attributes(FILE).access",

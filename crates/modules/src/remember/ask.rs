@@ -260,13 +260,16 @@ impl TclPrelude {
         // That of Debian's 8.6 has 25 kB.
         const MOST: u64 = 1 << 20;
         // A package may have a file of that name, too. Tcl 9 is called tcl.
-        const TCLS_OWN: &[u8] = b"\npackage require -exact tcl ";
+        const TCLS_OWN: &[u8] = b"package require -exact tcl ";
         let mut init = File::open(OsStr::from_bytes(path.to_bytes())).ok()?;
         let opened = CString::new(format!("/proc/self/fd/{}", init.as_raw_fd())).ok()?;
         let told = StatAttributes::of(&opened, true).ok().filter(|told| told.size < MOST)?;
         let mut whole = Vec::new();
         init.read_to_end(&mut whole).ok()?;
-        if !whole.windows(TCLS_OWN.len()).any(|text| text.eq_ignore_ascii_case(TCLS_OWN)) {
+        let is_tcls_own = |line: &[u8]| {
+            line.get(..TCLS_OWN.len()).is_some_and(|text| text.eq_ignore_ascii_case(TCLS_OWN))
+        };
+        if !whole.split(|byte| *byte == b'\n').any(is_tcls_own) {
             return None;
         }
         whole.push(b'\n');
@@ -313,7 +316,7 @@ fn keep(
     notes: ToolNotes,
     mut trace: DependencyTrace,
 ) -> io::Result<()> {
-    if !notes.begun {
+    if !notes.begun || notes.lacks_variables && trace.end.is_ok() {
         return Ok(());
     }
     if notes.terminal {

@@ -1,14 +1,17 @@
 # After prelude.tcl, in each interpreter of Lmod's own process: tcl2lua.tcl's, and that of a modulefile, which
 # the former makes, and which is to make none (script.tcl).
-follow_others
 variable is_modulefiles 0
+# prelude.lua has said so.
+set said(=LMOD_VERSION) {}
 
+# Words may be cut short.
 proc makes {command operation} {
+    if {![string match [lindex $command 1]* create]} return
     variable is_modulefiles
-    if {![is_create $command]} return
     if {$is_modulefiles} {
-        note unrepeatable:interpreter
+        late note unrepeatable:interpreter
     } else {
+        # A new interpreter asks what its user is called.
         file exists /.becalm:user
         # From then on: before there is one, it costs as much as all else here.
         trace add execution ::interp leave ::tcl::becalm::made
@@ -17,16 +20,18 @@ proc makes {command operation} {
 }
 
 proc made {command code result operation} {
-    if {[is_create $command]} {
-        # A safe one reads no init.tcl.
-        if {$code != 0 || [interp issafe $result]} {
-            note unrepeatable:interpreter
-        } else {
-            interp eval $result {set ::tcl::becalm::is_modulefiles 1}
-        }
+    if {![string match [lindex $command 1]* create]} return
+    # A safe one reads no init.tcl.
+    if {$code != 0 || [interp issafe $result]} {
+        late note unrepeatable:interpreter
+    } else {
+        interp eval $result {set ::tcl::becalm::is_modulefiles 1}
     }
     return
 }
 
+follow_environment
 trace add execution ::interp enter ::tcl::becalm::makes
 file exists /.becalm:user:known
+follow "$known$others$clocks"
+follow_traces

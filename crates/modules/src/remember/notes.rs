@@ -6,6 +6,9 @@
 //! | `begun` | the prelude is in effect; without it nothing is kept |
 //! | `env/NAME` | an environment variable was read, or asked for |
 //! | `env` | all of the environment may decide |
+//! | `later` | names of variables are noted together: all of them, if `all` comes |
+//! | `envs/NAME/NAME…` | these were read, or asked for |
+//! | `all` | from now on, they are noted one by one |
 //! | `until/SECONDS` | the answer is another from this moment on, in seconds since 1970 |
 //! | `age/SECONDS` | it was asked of files whether they were changed this long ago or less |
 //! | `child/WORD` | the next child depends on what was noted before, and is not followed |
@@ -31,6 +34,8 @@ pub(super) struct ToolNotes {
     pub begun: bool,
     pub variables: BTreeSet<Vec<u8>>,
     pub whole_environment: bool,
+    /// Whether variables were asked for that are not among these.
+    pub lacks_variables: bool,
     pub terminal: bool,
     pub working_directory: bool,
     /// The words that start a pager.
@@ -57,6 +62,13 @@ impl ToolNotes {
         let number = || std::str::from_utf8(rest?).ok()?.parse::<i64>().ok();
         match (kind, rest) {
             (b"begun", None) => self.begun = true,
+            (b"later", None) => self.lacks_variables = true,
+            (b"all", None) => self.lacks_variables = false,
+            (b"envs", Some(names)) => {
+                for name in names.split(|byte| *byte == b'/') {
+                    self.variables.insert(unescaped_note(name)?);
+                }
+            }
             (b"env", Some(name)) => drop(self.variables.insert(unescaped_note(name)?)),
             (b"until", Some(_)) => drop(self.until.insert(number()?)),
             (b"age", Some(_)) => drop(self.ages.insert(number()?)),
@@ -129,6 +141,20 @@ mod tests {
         for unknown in ["env", "env/%G0", "env/%2", "new/KIND", "terminal/3", "age/x"] {
             assert!(ToolNotes::of(&[unknown.as_bytes().to_vec()]).whole_environment, "{unknown}");
         }
+    }
+
+    #[test]
+    fn names_that_are_noted_together_are_all_there_once_that_is_said() {
+        let read = |notes: &[&str]| {
+            let notes: Vec<Vec<u8>> = notes.iter().map(|note| note.as_bytes().to_vec()).collect();
+            ToolNotes::of(&notes)
+        };
+        let some = read(&["begun", "later", "envs/A/B%2F", "envs/C"]);
+        let names = [b"A".to_vec(), b"B/".to_vec(), b"C".to_vec()];
+        assert_eq!((some.variables, some.lacks_variables), (names.into(), true));
+        assert!(!read(&["begun", "later", "envs/A", "all", "env/B"]).lacks_variables);
+        assert!(!read(&["begun", "env/A"]).lacks_variables);
+        assert!(read(&["envs/A/%2"]).whole_environment);
     }
 
     #[test]

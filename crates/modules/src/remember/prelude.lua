@@ -452,6 +452,7 @@ end
 -- that it knows what its user is called.
 local function run_tcl(original)
    return function(...)
+      reads("LMOD_VERSION") -- which its own code in Tcl does in each interpreter
       open("/proc/becalm/user")
       local whole, is_done = forward("runTCLprog", original, ...)
       return whole, is_done

@@ -3,129 +3,27 @@
 # A note is a lookup of a path that is not there, right below the root: of each directory
 # above a path, Tcl makes two calls (notes.rs). Not one byte of the script's output may change by
 # it: nothing is left in the global namespace, no error is raised and caught, and no command is
-# replaced here (script.tcl replaces three).
+# replaced here (script.tcl replaces three). `ordered` is set, and comments are taken out, by who puts it
+# into init.tcl (tool.rs).
+variable ordered
 variable said
 array set said {}
 variable tool {}
-
-# Letters, digits and _ stand for themselves, all other bytes are %XX.
-proc plain {text} {
-    if {[string is wordchar -strict $text] && [string is ascii $text]} {
-        return $text
-    }
-    set plain {}
-    foreach byte [split [encoding convertto [encoding system] $text] {}] {
-        if {[string match {[A-Za-z0-9_]} $byte]} {
-            append plain $byte
-        } else {
-            append plain [format %%%02X [scan $byte %c]]
-        }
-    }
-    return $plain
-}
-
-proc note {text} {
-    variable said
-    if {![info exists said($text)]} {
-        set said($text) {}
-        file exists /.becalm:$text
-    }
-    return
-}
-
-# Modules keeps the whole environment to put it back. It does so in procedures of its own
-# file, which a site may have replaced by others.
-proc is_kept {} {
-    variable tool
-    # Evaluated by another interpreter, it has no callers.
-    if {[info frame] < 4} {
-        return 0
-    }
-    set frame [info frame -3]
-    return [expr {[dict exists $frame file] && [dict exists $frame proc]
-        && [dict get $frame file] eq $tool
-        && [dict get $frame proc] in {::pushSettings ::saveSettings ::restoreSettings}}]
-}
+variable follows 0
 
 proc read {array name operation} {
     variable said
-    if {$operation eq {array}} {
-        if {![info exists said(env)] && ![is_kept]} {
-            set command {}
-            if {[info frame] > 2 && [dict exists [info frame -2] cmd]} {
-                set command [dict get [info frame -2] cmd]
-            }
-            # One element, which need not be there.
-            if {[regexp {^array (?:get|names) (?:::)?env (\w+)\s*$} $command all one]} {
-                note env:[plain $one]
-            } else {
-                note env
-            }
-        }
-    } elseif {![info exists said(=$name)] && ![is_kept]} {
-        set said(=$name) {}
-        note env:[plain $name]
-    }
-    return
-}
-
-# A command is about to be called that gives another answer each time.
-proc unrepeatable {what args} {
-    note unrepeatable:$what
-}
-
-# Of other programs nobody knows what they depend on. Before one is started, Tcl makes a file
-# for what it says.
-proc starts {command operation} {
-    if {[lrange $command 1 end] ne {-ignorestderr 2>/dev/null manpath}} {
-        note unrepeatable:program
-    }
-    return
-}
-
-proc opens {command operation} {
-    set what [lindex $command 1]
-    if {[string index $what 0] ne {|}} return
-    set pager [pager [string range $what 1 end]]
-    if {[llength $command] == 3 && [lindex $command 2] eq {w} && $pager ne {}} {
-        file exists /.becalm:pager:$pager
-    } else {
-        note unrepeatable:program
-    }
-    return
-}
-
-# The words of a pager as Modules starts it, or none.
-proc pager {words} {
-    if {![string is list $words] || [lrange $words end-1 end] ne {>@stderr 2>@stderr}} return
-    set words [lrange $words 0 end-2]
-    set program [lindex $words 0]
-    if {[string index $program 0] ne {/} || ![file executable $program]
-        || [regexp {[|<>&]} $words]} return
-    return [plain [join $words \0]]
-}
-
-# What is appended to shows what was there, and no trace of reads tells so.
-proc changes {name element operation} {
-    note changed
-    if {$element ne {} && ![is_kept]} {
-        note env:[plain $element]
+    if {$operation eq {array} || ![info exists said(=$name)]} {
+        tailcall ::tcl::becalm::late reads $array $name $operation
     }
     return
 }
 
 # Whenever all of it is asked for, Tcl puts its own trace before all others. That one ends the
-# reading of what is not there with an error, and nobody else hears of it.
-proc listed {command code result operation} {
-    if {[string match *env* $command]} {
-        ::tcl::becalm::follow_reads
-    }
-    return
-}
-
-variable follows 0
-
-proc follow_reads {} {
+# reading of what is not there with an error, and nobody else hears of it. So a trace of the same is
+# behind Tcl's, once that has gone to the first place before, and puts ours before it again. Where it has not
+# yet (`ordered` is 0), all of the environment counts from then on.
+proc follow_reads {args} {
     variable follows
     set follows 1
     trace remove variable ::env {read array} ::tcl::becalm::read
@@ -134,35 +32,10 @@ proc follow_reads {} {
     return
 }
 
-# The place of a standard channel is that of whoever has it open, too.
-proc positioned {command operation} {
-    if {[lindex $command 1] in {stdin stdout stderr}} {
-        note unrepeatable:position
-    }
-    return
-}
-
-# Other code than Modules' own may do what Modules never does, and what would cost it time to
-# have traced.
-proc follow_others {} {
-    variable said
-    if {![info exists said(others)]} {
-        set said(others) {}
-        foreach {name hook} {
-            ::upvar linked ::tcl::namespace::upvar linked ::unset unsets
-            ::tcl::namespace::children {unrepeatable traces}
-            ::tcl::file::stat {unrepeatable access} ::tcl::file::lstat {unrepeatable access}
-        } {
-            trace add execution $name enter ::tcl::becalm::$hook
-        }
-    }
-    return
-}
-
 # Whether an element was there decides what comes of it, and no trace tells of one that was not.
 proc unsets {command operation} {
     if {[string match *env(* $command]} {
-        note env
+        late note env
     }
     return
 }
@@ -170,74 +43,250 @@ proc unsets {command operation} {
 # An element that is linked to is read without the array's trace.
 proc linked {command operation} {
     if {[string match *env(* $command]} {
-        note unrepeatable:link
+        late note unrepeatable:link
     }
     return
 }
 
-# Who takes these traces away has to name them, or to list what there is.
-proc traced {command operation} {
-    variable follows
-    if {$follows} return
-    set verb [lindex $command 1]
-    if {$verb in {info vinfo}
-        || ($verb in {remove vdelete} && [string match *becalm* $command])} {
-        note unrepeatable:traces
-    }
-    return
-}
-
-# Libraries may do anything. Modules' own is known; it has the clock, too.
-proc loaded {command code result operation} {
-    if {[file tail [lindex $command 1]] ne {libtclenvmodules.so}} {
-        note unrepeatable:library
-    }
-    foreach name {initStateClockSeconds parseDateTimeArg} {
-        if {[namespace which -command ::$name] ne {}} {
-            trace add execution ::$name enter {::tcl::becalm::unrepeatable clock}
+# What most modulefiles never call, and what it costs time to make procedures of in each interpreter.
+variable seldom {
+    # Letters, digits and _ stand for themselves, all other bytes are %XX.
+    proc plain {text} {
+        if {[string is wordchar -strict $text] && [string is ascii $text]} {
+            return $text
         }
+        set plain {}
+        foreach byte [split [encoding convertto [encoding system] $text] {}] {
+            if {[string match {[A-Za-z0-9_]} $byte]} {
+                append plain $byte
+            } else {
+                append plain [format %%%02X [scan $byte %c]]
+            }
+        }
+        return $plain
     }
+
+    proc note {text} {
+        variable said
+        if {![info exists said($text)]} {
+            set said($text) {}
+            file exists /.becalm:$text
+        }
+        return
+    }
+
+    # That a variable was asked for; where names are noted together, later (script.tcl).
+    proc note_variable {name} {
+        variable later
+        set name [plain $name]
+        if {[info exists later] && [string length $name] < 64} {
+            lappend later $name
+        } else {
+            note env:$name
+        }
+        return
+    }
+
+    proc note_names {args} {
+        variable later
+        if {[info exists later]} {
+            set names [lsort -unique $later]
+            unset later
+            for {set first 0} {$first < [llength $names]} {incr first 50} {
+                note envs:[join [lrange $names $first $first+49] :]
+            }
+            note all
+        }
+        return
+    }
+
+    # Modules keeps the whole environment to put it back. It does so in procedures of its own
+    # file, which a site may have replaced by others.
+    proc is_kept {} {
+        variable tool
+        # Evaluated by another interpreter, it has no callers.
+        if {[info frame] < 4} {
+            return 0
+        }
+        set frame [info frame -3]
+        return [expr {[dict exists $frame file] && [dict exists $frame proc]
+            && [dict get $frame file] eq $tool
+            && [dict get $frame proc] in {::pushSettings ::saveSettings ::restoreSettings}}]
+    }
+
+    proc reads {array name operation} {
+        variable said
+        variable ordered
+        if {$operation eq {array}} {
+            if {![info exists said(env)] && ![is_kept]} {
+                set command {}
+                if {[info frame] > 2 && [dict exists [info frame -2] cmd]} {
+                    set command [dict get [info frame -2] cmd]
+                }
+                # One element, which need not be there.
+                if {$ordered && [regexp {^array (?:get|names) (?:::)?env (\w+)\s*$} $command all one]} {
+                    note_variable $one
+                } else {
+                    note env
+                }
+            }
+        } elseif {![is_kept]} {
+            set said(=$name) {}
+            note_variable $name
+        }
+        return
+    }
+
+    # What is appended to shows what was there, and no trace of reads tells so.
+    proc changes {name element operation} {
+        note changed
+        if {$element ne {} && ![is_kept]} {
+            note_variable $element
+        }
+        return
+    }
+
+    # A command is about to be called that gives another answer each time.
+    proc unrepeatable {what args} {
+        note_names
+        note unrepeatable:$what
+    }
+
+    # Of other programs nobody knows what they depend on. Before one is started, Tcl makes a file
+    # for what it says.
+    proc starts {command operation} {
+        note_names
+        if {[lrange $command 1 end] ne {-ignorestderr 2>/dev/null manpath}} {
+            note unrepeatable:program
+        }
+        return
+    }
+
+    proc opens {command operation} {
+        set what [lindex $command 1]
+        if {[llength $command] > 2} {
+            # It may be to write, which ends all.
+            note_names
+        }
+        if {[string index $what 0] ne {|}} return
+        set pager [pager [string range $what 1 end]]
+        if {[llength $command] == 3 && [lindex $command 2] eq {w} && $pager ne {}} {
+            file exists /.becalm:pager:$pager
+        } else {
+            note unrepeatable:program
+        }
+        return
+    }
+
+    # The words of a pager as Modules starts it, or none.
+    proc pager {words} {
+        if {![string is list $words] || [lrange $words end-1 end] ne {>@stderr 2>@stderr}} return
+        set words [lrange $words 0 end-2]
+        set program [lindex $words 0]
+        if {[string index $program 0] ne {/} || ![file executable $program]
+            || [regexp {[|<>&]} $words]} return
+        return [plain [join $words \0]]
+    }
+
+    # The place of a standard channel is that of whoever has it open, too.
+    proc positioned {command operation} {
+        if {[lindex $command 1] in {stdin stdout stderr}} {
+            note unrepeatable:position
+        }
+        return
+    }
+
+    # Who takes these traces away has to name them, or to list what there is.
+    proc traced {command operation} {
+        variable follows
+        if {$follows} return
+        set verb [lindex $command 1]
+        if {$verb in {info vinfo}
+            || ($verb in {remove vdelete} && [string match *becalm* $command])} {
+            note unrepeatable:traces
+        }
+        return
+    }
+
+    # Libraries may do anything. Modules' own is known; it has the clock, too.
+    proc loaded {command code result operation} {
+        if {[file tail [lindex $command 1]] ne {libtclenvmodules.so}} {
+            note unrepeatable:library
+        }
+        foreach name {initStateClockSeconds parseDateTimeArg} {
+            if {[namespace which -command ::$name] ne {}} {
+                trace add execution ::$name enter {::tcl::becalm::unrepeatable clock}
+            }
+        }
+        return
+    }
+}
+
+# Calls one of these.
+proc late {name args} {
+    variable seldom
+    if {$seldom ne {}} {
+        set procedures $seldom
+        set seldom {}
+        namespace eval ::tcl::becalm $procedures
+    }
+    tailcall ::tcl::becalm::$name {*}$args
+}
+
+# What is traced everywhere. Tcl compiles the last ones into others' code: once one of those is traced, it compiles
+# anew each command that it comes to.
+variable known {
+    ::exec enter {::tcl::becalm::late starts}
+    ::open enter {::tcl::becalm::late opens}
+    ::tell enter {::tcl::becalm::late positioned}
+    ::seek enter {::tcl::becalm::late positioned}
+    ::load leave {::tcl::becalm::late loaded}
+    ::time enter {::tcl::becalm::late unrepeatable clock}
+    ::tcl::mathfunc::rand enter {::tcl::becalm::late unrepeatable random}
+    ::tcl::info::cmdcount enter {::tcl::becalm::late unrepeatable process}
+    ::tcl::file::atime enter {::tcl::becalm::late unrepeatable access}
+}
+variable clocks {
+    ::tcl::clock::seconds enter {::tcl::becalm::late unrepeatable clock}
+    ::tcl::clock::clicks enter {::tcl::becalm::late unrepeatable clock}
+    ::tcl::clock::milliseconds enter {::tcl::becalm::late unrepeatable clock}
+    ::tcl::clock::microseconds enter {::tcl::becalm::late unrepeatable clock}
+}
+# Other code than Modules' own may do what Modules never does, and what would cost it time to
+# have traced.
+variable others {
+    ::tcl::namespace::children enter {::tcl::becalm::late unrepeatable traces}
+    ::tcl::file::stat enter {::tcl::becalm::late unrepeatable access}
+    ::tcl::file::lstat enter {::tcl::becalm::late unrepeatable access}
+    ::upvar enter ::tcl::becalm::linked
+    ::tcl::namespace::upvar enter ::tcl::becalm::linked
+    ::unset enter ::tcl::becalm::unsets
+}
+
+proc follow {names} {
+    foreach {name operation hook} $names {trace add execution $name $operation $hook}
     return
 }
 
-# Words may be cut short.
-proc is_create {command} {
-    return [string match [lindex $command 1]* create]
-}
-
-# A new interpreter asks what its user is called.
-proc creates {command operation} {
-    if {[is_create $command]} {
-        file exists /.becalm:user
+proc follow_environment {} {
+    variable ordered
+    trace add variable ::env array ::tcl::becalm::follow_reads
+    if {$ordered} {
+        array exists ::env
     }
-    return
-}
-
-proc is_to_create_none {command operation} {
-    if {[is_create $command]} {
-        note unrepeatable:interpreter
-    }
-    return
-}
-
-apply {{} {
-    ::tcl::becalm::follow_reads
-    trace add variable ::env {write unset} ::tcl::becalm::changes
-    foreach {name what} {
-        ::tcl::clock::seconds clock ::tcl::clock::clicks clock ::time clock
-        ::tcl::clock::milliseconds clock ::tcl::clock::microseconds clock
-        ::timerate clock ::tcl::unsupported::timerate clock ::tcl::file::atime access ::tcl::mathfunc::rand random
-        ::tcl::info::cmdcount process
-    } {
+    follow_reads
+    trace add variable ::env {write unset} {::tcl::becalm::late changes}
+    # Of two, one is in some releases only.
+    foreach name {::timerate ::tcl::unsupported::timerate} {
         if {[namespace which -command $name] ne {}} {
-            trace add execution $name enter [list ::tcl::becalm::unrepeatable $what]
+            trace add execution $name enter {::tcl::becalm::late unrepeatable clock}
         }
     }
-    foreach {name operation hook} {
-        ::tcl::array::get leave listed ::tcl::array::names leave listed
-        ::exec enter starts ::open enter opens ::tell enter positioned
-        ::seek enter positioned ::load leave loaded ::trace enter traced
-    } {
-        trace add execution $name $operation ::tcl::becalm::$hook
-    }
-}}
+    return
+}
+
+# The last of all, as it is called for each one that comes after it.
+proc follow_traces {} {
+    trace add execution ::trace enter {::tcl::becalm::late traced}
+    return
+}

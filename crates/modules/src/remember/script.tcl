@@ -5,8 +5,35 @@ namespace eval ::tcl::becalm {
     # One that was made for a modulefile is to make none: what code does that another has it evaluate, out
     # of its own sight, under limits or without commands, is not followed.
     variable barren {
+        proc is_create {command} {
+            return [string match [lindex $command 1]* create]
+        }
+
+        proc is_to_create_none {command operation} {
+            if {[is_create $command]} {
+                late note unrepeatable:interpreter
+            }
+            return
+        }
+
+        follow_environment
         trace add execution ::interp enter ::tcl::becalm::is_to_create_none
-        follow_others
+        follow "$known$others$clocks"
+        follow_traces
+    }
+
+    # Words may be cut short.
+    proc is_create {command} {
+        return [string match [lindex $command 1]* create]
+    }
+
+    # A new interpreter asks what its user is called. It is for a modulefile, with which all may end.
+    proc creates {command operation} {
+        if {[is_create $command]} {
+            late note_names
+            file exists /.becalm:user
+        }
+        return
     }
 
     proc created {command code result operation} {
@@ -19,7 +46,7 @@ namespace eval ::tcl::becalm {
             if {[interp issafe $result] || [catch {
                 interp eval $result [list namespace eval ::tcl::becalm "$hooks\n$barren"]
             }]} {
-                note unrepeatable:interpreter
+                late note unrepeatable:interpreter
             }
         }
         return
@@ -31,7 +58,7 @@ namespace eval ::tcl::becalm {
     proc execute {args} {
         variable terminal
         if {$args eq {stty size} && $terminal ne {} && [finds_stty]} {
-            note terminal
+            late note terminal
             lassign $terminal code text
             return -code $code $text
         }
@@ -58,16 +85,23 @@ namespace eval ::tcl::becalm {
             && ![is_relative [uplevel 1 {set path}]]
         } then {
             trace add execution ::getAbsolutePath enter ::tcl::becalm::resolves
-            trace add command ::getAbsolutePath {rename delete} {::tcl::becalm::note cwd ;#}
+            trace add command ::getAbsolutePath {rename delete} {::tcl::becalm::late note cwd ;#}
             file exists /.becalm:getcwd
         }
         tailcall ::tcl::becalm::pwd {*}$args
     }
 
+    proc follow_others {} {
+        variable others
+        follow $others
+        set others {}
+        return
+    }
+
     # Modules asks once, and uses the directory for each relative path from then on.
     proc resolves {command operation} {
         if {[is_relative [lindex $command 1]]} {
-            note cwd
+            late note cwd
         }
         return
     }
@@ -97,6 +131,10 @@ namespace eval ::tcl::becalm {
         return [expr {$path ne {} && [string index $path 0] ni {/ $}}]
     }
 }
+namespace eval ::tcl::becalm {
+    follow_environment
+    follow $known
+}
 # Modules calls interp some hundred times for each modulefile, and a trace takes part in each call: so
 # only one subcommand is traced, by a name of its own.
 rename ::interp ::tcl::becalm::interp
@@ -119,3 +157,11 @@ rename ::pwd ::tcl::becalm::pwd
 interp alias {} ::pwd {} ::tcl::becalm::directory
 set ::tcl::becalm::tool [file normalize $::argv0]
 file exists /.becalm:begun
+namespace eval ::tcl::becalm {
+    # Before it comes to a modulefile, Modules asks for some forty variables: they are noted at once.
+    late note later
+    variable later {}
+    trace add execution ::exit enter {::tcl::becalm::late note_names}
+    follow $clocks
+    follow_traces
+}

@@ -48,21 +48,25 @@ impl ToolLanguage {
 
     /// What is evaluated at the end of Tcl's own init.tcl: once by tclsh, and by each interpreter of
     /// Lmod's own process.
-    pub fn tcl_prelude(self) -> &'static str {
-        match self {
+    pub fn tcl_prelude(self) -> String {
+        let text = match self {
             ToolLanguage::Tcl => concat!(
-                "namespace eval ::tcl::becalm {variable hooks {\n",
+                "namespace eval ::tcl::becalm {variable hooks {\nvariable ordered 1\n",
                 include_str!("prelude.tcl"),
                 "}}\nnamespace eval ::tcl::becalm $::tcl::becalm::hooks\n",
                 include_str!("script.tcl")
             ),
             ToolLanguage::Lua => concat!(
-                "namespace eval ::tcl::becalm {\n",
+                "namespace eval ::tcl::becalm {\nvariable ordered 0\n",
                 include_str!("prelude.tcl"),
                 include_str!("embedded.tcl"),
                 "}\n"
             ),
-        }
+        };
+        // Tcl reads each byte several times.
+        let lines = text.lines().map(str::trim_start);
+        let code = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+        code.flat_map(|line| [line, "\n"]).collect()
     }
 
     /// The words between interpreter and script that have a prelude at this path evaluated.
