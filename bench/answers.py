@@ -1,16 +1,18 @@
 """Measures `module` commands as the site's own tool answers them, and as becalm gives its answers again.
 
-Prints one Markdown table a tree: for each tool and question the tool's calls and time, those of becalm
-from memory, alone and where `becalm modules watch` watches the tree, and the ratio of times, medians of the
-ratios within a round; then what the first time costs, when becalm follows the tool. Another table says what
-it costs to ask what cannot be remembered. Answers are compared byte for byte on the way. Counts are strace's,
-of all calls with a file name or a descriptor.
+Prints one Markdown table a tree: for each tool and question the tool's calls and processor time, those of
+becalm from memory, alone and where `becalm modules watch` watches the tree, and how many times faster that is;
+then what the first time costs, when becalm follows the tool, in processor time and as it passes on the wall.
+Another table says what it costs to ask what cannot be remembered. Times are medians, ratios medians of those
+within a round. Answers are compared byte for byte on the way. Counts are strace's, of all calls with a
+file name or a descriptor. Processor time is that of all processes of a command.
 """
 
 import argparse
 import contextlib
 import os
 import pathlib
+import random
 import shlex
 import shutil
 import statistics
@@ -18,7 +20,7 @@ import subprocess
 import tempfile
 
 import paired
-from modules import MAKE, Way, ratio, rounds_of, table
+from modules import MAKE, Way, ratio, table
 
 # Files that have just been made are not relied on.
 SETTLE = 2.5
@@ -31,7 +33,7 @@ def arguments():
     parser.add_argument("--pairs", type=int, default=60, help="of what cannot be remembered")
     parser.add_argument("--large", type=int, default=20000)
     parser.add_argument("--large-rounds", type=int, default=3)
-    parser.add_argument("--large-lmod", type=int, default=1000, help="Lmod takes a millisecond for each")
+    parser.add_argument("--large-lmod", type=int, default=1000, help="Lmod takes milliseconds for each")
     parser.add_argument("--old", type=pathlib.Path, required=True, help="modulecmd.tcl of 5.2")
     parser.add_argument("--modules", type=pathlib.Path, required=True, help="where newer tools are")
     given = parser.parse_args()
@@ -45,9 +47,28 @@ def arguments():
 class Forgetful(Way):
     """A command whose answers are forgotten before each run."""
 
-    def run(self, *before):
+    def forget(self):
         shutil.rmtree(self.environment["XDG_STATE_HOME"], ignore_errors=True)
+
+    def run(self, *before):
+        self.forget()
         return super().run(*before)
+
+
+def rounds_of(ways, rounds):
+    """The milliseconds of each way by round, in each in a new order: of the processor, and on the wall."""
+    processor, wall = ({name: [] for name in ways} for _ in range(2))
+    for way in ways.values():
+        way.run()
+    for _ in range(rounds):
+        for name in random.sample(list(ways), len(ways)):
+            if isinstance(ways[name], Forgetful):
+                ways[name].forget()
+            begun, before = paired.time.perf_counter(), paired.processor_time()
+            Way.run(ways[name])
+            processor[name].append((paired.processor_time() - before) * 1000)
+            wall[name].append((paired.time.perf_counter() - begun) * 1000)
+    return processor, wall
 
 
 class Tool:
@@ -81,6 +102,17 @@ class Tool:
         return {name: value for name, value in pairs if name not in own and not name.startswith("BASH_FUNC")}
 
 
+def with_spider_cache(tool, tree, directory):
+    """Lmod with the cache of this tree that a site makes."""
+    cache, rc = directory / "spider-cache", directory / "lmodrc.lua"
+    cache.mkdir()
+    make = tool.script.parent / "update_lmod_system_cache_files"
+    Way([make, "-d", cache, "-t", cache / "stamp", tree], tree, **tool.environment).run()
+    rc.write_text(f'scDescriptT = {{ {{ ["dir"] = "{cache}", ["timestamp"] = "{cache}/stamp" }} }}\n')
+    environment = {name: value for name, value in tool.environment.items() if name != "HOME"}
+    return Tool(f"{tool.name}, spider cache", tool.script, tool.environment["HOME"], LMOD_RC=rc, **environment)
+
+
 @contextlib.contextmanager
 def watched(becalm, modulecmd, tree, state):
     """The tree has an index, which some Modules has to be there for, and somebody says that it is true."""
@@ -95,6 +127,13 @@ def watched(becalm, modulecmd, tree, state):
     finally:
         process.terminate()
         process.wait()
+
+
+def finely(times, others):
+    """As `ratio`, of what is near to one."""
+    low, middle, high = statistics.quantiles([mine / other for mine, other in zip(times, others)], n=4,
+                                             method="inclusive")
+    return f"{middle:.2f} ({low:.2f}–{high:.2f})"
 
 
 def calls_of(way):
@@ -120,7 +159,7 @@ def questions(tool, tree, names, home):
 def measure(tools, becalm, modulecmd, tree, names, rounds, state):
     # Row by row: a large tree takes its time.
     table(["", "asked", "calls", "becalm's", "watched", "ms", "becalm's", "times faster", "first time / tool",
-           "remembered"], [], end="")
+           "on the wall", "remembered"], [], end="")
     for tool in tools:
         for question, words, environment in questions(tool, tree, names, tool.environment["HOME"]):
             shutil.rmtree(state, ignore_errors=True)
@@ -132,7 +171,7 @@ def measure(tools, becalm, modulecmd, tree, names, rounds, state):
             why = Way([*again.words[:3], "--why", *again.words[3:]], tree, **{
                 name: value for name, value in again.environment.items() if name not in ("PATH", "MODULEPATH")})
             done = subprocess.run(why.words, env=why.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-            times = rounds_of({"real": real, "first": first, "again": again}, rounds)
+            times, wall = rounds_of({"real": real, "first": first, "again": again}, rounds)
             calls, calls_again = calls_of(real), calls_of(again)
             with watched(becalm, modulecmd, tree, state):
                 # The first one is kept while it is watched.
@@ -143,8 +182,8 @@ def measure(tools, becalm, modulecmd, tree, names, rounds, state):
                 calls_watched = calls_of(again)
             middle = lambda name: f"{statistics.median(times[name]):,.1f}"
             row = [tool.name, question, f"{calls:,}", f"{calls_again:,}", f"{calls_watched:,}", middle("real"),
-                   middle("again"), ratio(times["real"], times["again"]), ratio(times["first"], times["real"]),
-                   "yes" if done.returncode == 0 else done.stdout.decode().strip()[:60]]
+                   middle("again"), ratio(times["real"], times["again"]), finely(times["first"], times["real"]),
+                   finely(wall["first"], wall["real"]), "yes" if done.returncode == 0 else done.stdout.decode().strip()[:60]]
             print("| " + " | ".join(row) + " |", flush=True)
     print()
 
@@ -160,12 +199,11 @@ def not_remembered(tools, becalm, directory, pairs):
         (tree / "clock" / file).write_text(text + "\n")
         paired.time.sleep(SETTLE)
         real, _, again = tool.ways(becalm, tree, directory / "state-clock", ["load", "clock"])
-        times = rounds_of({"real": real, "asked": again}, pairs)
+        times, wall = rounds_of({"real": real, "asked": again}, pairs)
         middle = lambda name: f"{statistics.median(times[name]):,.2f}"
-        ratios = [asked / plain for asked, plain in zip(times["asked"], times["real"])]
-        low, half, high = statistics.quantiles(ratios, n=4, method="inclusive")
-        rows.append([tool.name, middle("real"), middle("asked"), f"{half:.3f} ({low:.3f}–{high:.3f})"])
-    table(["load of what reads the clock", "ms", "with becalm", "becalm / tool"], rows)
+        rows.append([tool.name, middle("real"), middle("asked"), finely(times["asked"], times["real"]),
+                     finely(wall["asked"], wall["real"])])
+    table(["load of what reads the clock", "ms", "with becalm", "becalm / tool", "on the wall"], rows)
 
 
 def main():
@@ -196,6 +234,7 @@ def main():
             print(f"## {count:,} modulefiles\n")
             # Ten versions of each name.
             ten = [f"name{number:05}/1.3" for number in range(min(10, count // 10))]
+            some = some + [with_spider_cache(tool, large, directory) for tool in some if tool.is_lmod]
             measure(some, given.becalm.resolve(), given.old, large, ten, given.large_rounds, directory / "state")
         print("## Not remembered\n")
         not_remembered(tools, given.becalm.resolve(), directory, given.pairs)

@@ -6,7 +6,8 @@
 #
 # BECALM is the release binary that `make build` makes; without the argument the environment
 # variable of that name says which. ROUNDS (9), PAIRS (60), LARGE (20000, or 0 for none), LARGE_ROUNDS (3)
-# and LARGE_LMOD (1000) may be set. Tools newer than the
+# and LARGE_LMOD (1000; it is asked with a spider cache, too) may be set. TMPDIR is best where nothing else is
+# made meanwhile: directories that have just changed are not relied on. Tools newer than the
 # distribution's are taken from the directory modules in $BECALM_TEST_HOME, where setup/modern-modules
 # puts them. Root measures without its right to read everything: as others see.
 set -eu
