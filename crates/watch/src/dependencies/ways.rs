@@ -39,6 +39,11 @@ impl FollowedWays {
         began: i64,
         margins: &mut FilesystemMargins,
     ) -> bool {
+        // A link can be another one for a moment, and its file tells nothing of that.
+        let is_link = |told: StatAttributes| told.mode & libc::S_IFMT == libc::S_IFLNK;
+        if StatAttributes::of(path, false).is_ok_and(is_link) {
+            return false;
+        }
         let path = path.to_bytes();
         match path.iter().rposition(|byte| *byte == b'/') {
             Some(end) => self.place(&path[..end], began, margins).is_some(),
@@ -130,12 +135,14 @@ mod tests {
         let root = scene.path().canonicalize().unwrap();
         create_dir_all(root.join("a/b")).unwrap();
         symlink("a", root.join("link")).unwrap();
+        write(root.join("a/real"), "").unwrap();
+        symlink("real", root.join("a/named")).unwrap();
         let mut ways = FollowedWays::default();
         let mut margins = FilesystemMargins::default();
         let mut is_relied_on =
             |name: &str| ways.is_relied_on(&path(&root.join(name)), later(), &mut margins);
-        assert!(is_relied_on("a/b/file") && is_relied_on("a/absent"));
-        for odd in ["link/b/file", "a/../a/file", "a/./file", "a//file", "absent/file"] {
+        assert!(is_relied_on("a/b/file") && is_relied_on("a/real") && is_relied_on("a/absent"));
+        for odd in ["a/named", "link/b/file", "a/../a/file", "a/./file", "a//file", "absent/file"] {
             assert!(!is_relied_on(odd), "{odd}");
         }
         assert!(ways.is_relied_on(c"/file", later(), &mut margins));
