@@ -170,6 +170,8 @@ fn table(abi: Abi, extent: Extent) -> (Vec<CallShape>, Vec<(u16, StopRule)>) {
             };
         match name {
             "readlink" if is_starts => shape.special = Special::Told,
+            // 64-bit Arm has no other, and readlink(3) makes it.
+            "readlinkat" if is_starts && abi == Abi::Aarch64 => shape.special = Special::Told,
             "open" | "openat" if extent == Extent::Starts(RecordedStarts::AndLocales) => {
                 (shape.special, shape.recorded) = (Special::Locale, true);
             }
@@ -312,5 +314,21 @@ mod tests {
         let mmap = shapes.tables()[0].stops.iter().find(|(it, _)| *it == named("mmap").number());
         let code = StopRule::IfMaps { code: true, much: false };
         assert_eq!(mmap.map(|(_, stop)| *stop), Some(code));
+    }
+
+    /// What readlink(3) makes: hooks of languages tell by it, and a loop of realpath(1)'s need not stop.
+    #[test]
+    fn where_starts_are_recorded_what_a_hook_tells_is_heard_on_each_processor() {
+        for (abi, call) in [(Abi::X86_64, "readlink"), (Abi::Aarch64, "readlinkat")] {
+            let (shapes, stops) = table(abi, Extent::Starts(RecordedStarts::Alone));
+            let heard: Vec<_> = Call::all(abi)
+                .filter(|call| shapes[usize::from(call.number())].special == Special::Told)
+                .map(|call| {
+                    let rule = stops.iter().find(|(number, _)| *number == call.number());
+                    (call.known_name(), rule.map(|(_, rule)| *rule))
+                })
+                .collect();
+            assert_eq!(heard, [(Some(call), Some(StopRule::Always))]);
+        }
     }
 }

@@ -499,7 +499,8 @@ fn a_recording_keeps_the_lines_and_report_counts_by_them() {
     let scene = Scene::new();
     scene.file("VERSION", "1.0\n", 0o644);
     scene.file("main.sh", "for ((i = 0; i < 60; i++)); do\nx=$(cat VERSION)\ndone\n", 0o755);
-    let ran = run(&mut becalm(&scene, &["record", "-o", "run.becalm", "--", "bash", "main.sh"]));
+    let record = ["record", "--until", "exit", "-o", "run.becalm", "--", "bash", "main.sh"];
+    let ran = run(&mut becalm(&scene, &record));
     assert_eq!(ran.code(), 0, "{}", ran.err());
     let ran = run(&mut becalm(&scene, &["report", "run.becalm", "--by", "line", "--json"]));
     let answer = answer(&ran);
@@ -511,7 +512,8 @@ fn a_recording_keeps_the_lines_and_report_counts_by_them() {
     let row = row.unwrap_or_else(|| panic!("{answer:#}"));
     assert_eq!(row["programs"]["processes"], 60);
     assert!(row["metadata_ops"].as_u64().unwrap() >= 60 * 3);
-    let ran = run(&mut becalm(&scene, &["check", "--json", "--", "bash", "main.sh"]));
+    let check = ["check", "--until", "exit", "--json", "--", "bash", "main.sh"];
+    let ran = run(&mut becalm(&scene, &check));
     let answer: Value = serde_json::from_slice(&ran.stdout).unwrap();
     let storm = &answer["storms"][0];
     let line = storm["sources"].as_array().unwrap().iter().find(|one| one["kind"] == "line");

@@ -5,12 +5,14 @@ use std::process::Command;
 use crate::BECALM;
 use testkit::{Ran, Scene, run};
 
-/// Works three times as long where some bits of the C library's page number are a pattern.
+/// Works three times as long where some bits of the loader's page number are a pattern. Other libraries move by
+/// 64 KiB on Arm, whatever a page is.
 const MOODY: &str = r#"
-#include <stdint.h>
 #include <stdio.h>
+#include <sys/auxv.h>
+#include <unistd.h>
 int main(int argc, char **argv) {
-    int is_slow = argc > 1 && ((uintptr_t)printf >> 12) % 32 == 7;
+    int is_slow = argc > 1 && getauxval(AT_BASE) / sysconf(_SC_PAGESIZE) % 32 == 7;
     volatile unsigned long sum = 0;
     for (unsigned long i = 0; i < 12000000ul * (is_slow ? 3 : 1); i++) sum += i;
     printf("this is not for becalm's answer\n");

@@ -5,6 +5,7 @@
 mod aslr_analyze;
 mod aslr_campaign;
 mod aslr_campaign_slurm;
+#[cfg(target_arch = "x86_64")] // The regions of a layout are moved there only.
 mod aslr_explain;
 mod aslr_rank;
 mod aslr_scan;

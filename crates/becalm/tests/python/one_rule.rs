@@ -23,7 +23,8 @@ fn becalm(directory: &str, words: &[&str]) -> Command {
 
 /// `becalm check --json -o rec` of a command.
 fn checked(directory: &str, python_path: &str, words: &[&str]) -> Value {
-    let mut check = becalm(directory, &[&["check", "--json", "-o", "rec", "--"], words].concat());
+    let check = ["check", "--until", "exit", "--json", "-o", "rec", "--"];
+    let mut check = becalm(directory, &[&check[..], words].concat());
     if !python_path.is_empty() {
         check.env("PYTHONPATH", python_path);
     }

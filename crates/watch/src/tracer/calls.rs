@@ -79,7 +79,7 @@ impl Tracer {
             Special::StackLimit => task.has_loaded(entry.ip),
             Special::Locale if !opens_locale(tid, entry) => return Ok(()),
             Special::Told => {
-                self.observers.told(&self.table, tid, entry.args[0]);
+                self.observers.told(&self.table, tid, path_address(entry));
                 return Ok(());
             }
             Special::Exec => {
@@ -279,12 +279,16 @@ fn only_entry_matters(special: Special) -> bool {
     matches!(special, Special::Affinity | Special::StackLimit | Special::Told)
 }
 
+/// Where the path of a call that has one lies.
+fn path_address(entry: &CallEntry) -> u64 {
+    entry.args[usize::from(entry.shape.path.unwrap_or(0))]
+}
+
 /// Whether an open is of a locale's file or of what converts its characters (gconv).
 fn opens_locale(tid: i32, entry: &CallEntry) -> bool {
     let mut path = Vec::new();
-    let address = entry.args[usize::from(entry.shape.path.unwrap_or(0))];
     let has = |path: &[u8], part: &[u8]| path.windows(part.len()).any(|here| here == part);
-    memory::read_string(tid, address, &mut path).is_ok()
+    memory::read_string(tid, path_address(entry), &mut path).is_ok()
         && (has(&path, b"/locale") || has(&path, b"/gconv"))
 }
 
