@@ -180,12 +180,13 @@ impl CheckedPlan<'_> {
     }
 }
 
-/// A path with the symbolic links of its directories resolved, as far as those are there; not that
-/// of its last name.
+/// Whether a file's name can be removed, as far as that can be asked.
 pub(crate) fn can_be_removed(path: &Path) -> Result<(), Error> {
     place::can_be_removed(path)
 }
 
+/// A path with the symbolic links of its directories resolved, as far as those are there; not that
+/// of its last name.
 pub(crate) fn resolved(path: &Path) -> Result<PathBuf, Error> {
     use std::path::Component;
     if !path.is_absolute() {
