@@ -123,6 +123,29 @@ fn where_no_file_may_be_long_modules_answers() {
         for _ in 0..2 {
             assert_eq!(limited(asking.becalm(words)), real);
         }
+        // To a file, what is too long ends who writes it.
+        let long =
+            "#%Module\nfor {set i 0} {$i < 300} {incr i} {setenv LONG$i [string repeat x 60]}\n";
+        scene.file("long/1", long);
+        settle();
+        let words = &["load", "long"];
+        asking.agree(words);
+        let to_file = |inner: Command| {
+            let mut command = scene.command("bash", modules);
+            let script =
+                "ulimit -f 2; \"$@\" > out 2> err; echo $?; cat out err | wc -c; rm out err";
+            command.args(["-c", script, "bash"]).arg(inner.get_program()).args(inner.get_args());
+            for (name, value) in inner.get_envs().filter_map(|(name, value)| Some((name, value?))) {
+                command.env(name, value);
+            }
+            command.current_dir(scene.at(""));
+            // bash says which process it was, too.
+            let (status, out, _) = seen(&command.output().unwrap());
+            (status, out)
+        };
+        let real = to_file(asking.real(words));
+        assert!(real.1.starts_with("153\n"), "{real:?}");
+        assert_eq!(to_file(asking.becalm(words)), real);
     }
 }
 

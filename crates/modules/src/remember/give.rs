@@ -5,6 +5,7 @@ use std::io::{PipeWriter, Write, pipe};
 use std::os::unix::ffi::OsStringExt;
 
 use launch::{Command, Ended};
+use rustix::io::Errno;
 use watch::dependencies::WrittenTo;
 
 /// Writes an answer; none where the first part cannot be written. A pager is started by its words, and
@@ -26,22 +27,26 @@ pub(super) fn give(
                     Some(pager) => {
                         // Who has left it has seen enough.
                         let _ = pager.input.write_all(text);
-                        Some(())
+                        Ok(())
                     }
                     None if given => written(WrittenTo::Stderr, text),
-                    None => None,
+                    None => return None,
                 }
             }
             WrittenTo::PagerEnded => {
                 finish(&mut paging);
-                Some(())
+                Ok(())
             }
             to => written(*to, text),
         };
         match done {
-            Some(()) => given = true,
-            None if !given => return None,
-            None => return Some(Ended::Exited(1)),
+            Ok(()) => given = true,
+            Err(_) if !given => return None,
+            // What was written cannot be taken back for the tool to begin anew.
+            Err(error) => {
+                term::warn(&format!("the answer cannot be written: {error}"));
+                return Some(Ended::Exited(1));
+            }
         }
     }
     finish(&mut paging);
@@ -78,7 +83,7 @@ fn finish(paging: &mut Option<StartedPager>) {
     }
 }
 
-fn written(to: WrittenTo, text: &[u8]) -> Option<()> {
+fn written(to: WrittenTo, text: &[u8]) -> Result<(), Errno> {
     let mut rest = text;
     while !rest.is_empty() {
         let written = match to {
@@ -89,9 +94,9 @@ fn written(to: WrittenTo, text: &[u8]) -> Option<()> {
         };
         match written {
             Ok(written) => rest = &rest[written..],
-            Err(rustix::io::Errno::INTR) => {}
-            Err(_) => return None,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
         }
     }
-    Some(())
+    Ok(())
 }

@@ -87,7 +87,8 @@ impl ProcessSurroundings {
         "what kind of file each of the three standard descriptors is",
     ];
 
-    /// Those of this process; none where it cannot know itself. The standard descriptors' kinds
+    /// Those of this process; none where it cannot know itself, or files may not be long: what exceeds
+    /// that ends the tool (SIGXFSZ), and not becalm. The standard descriptors' kinds
     /// are among them, so that a terminal's answers and a pipe's do not take turns.
     pub fn own() -> Option<ProcessSurroundings> {
         let mut digest = Sha256::new();
@@ -114,7 +115,14 @@ fn limits() -> Option<Vec<u8>> {
     let mut text = vec![0; 8192];
     let length = File::open("/proc/self/limits").ok()?.read(&mut text).ok()?;
     text.truncate(length);
-    Some(text)
+    may_be_long(&text).then_some(text)
+}
+
+/// Whether files may be as long as anybody likes, by the table of limits.
+fn may_be_long(limits: &[u8]) -> bool {
+    let mut lines = limits.split(|byte| *byte == b'\n');
+    let soft = lines.find_map(|line| line.strip_prefix(b"Max file size"));
+    soft.is_some_and(|limits| limits.trim_ascii_start().starts_with(b"unlimited"))
 }
 
 /// What the C library reads of the environment without anybody's noticing.

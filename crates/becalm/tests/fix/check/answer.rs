@@ -174,7 +174,7 @@ fn what_cannot_be_checked_is_one_line_and_the_documented_status() {
         (&["-o", "/"], &["true"], 125),
         (&["--ranks=0"], &["true"], 2),
         (&["--ranks=many"], &["true"], 2),
-        (&["--json=/"], &["sh", "-c", "exit 3"], 3),
+        (&["--json=/"], &["sh", "-c", "exit 3"], 125),
         (&["--json=/dev/full"], &["sh", "-c", "exit 3"], 3),
         (&["--below", "/optt"], &["true"], 2),
         (&["--profile=beegfs"], &["true"], 2),
