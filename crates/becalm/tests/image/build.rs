@@ -19,6 +19,13 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
+/// becalm with these words in a directory, with its state there.
+fn in_state_of(directory: &Path, words: &[&str]) -> Output {
+    let mut becalm = Command::new(env!("CARGO_BIN_EXE_becalm"));
+    becalm.args(words).current_dir(directory).env("XDG_STATE_HOME", directory.join("state"));
+    becalm.output().unwrap()
+}
+
 fn environment(directory: &Path) {
     fs::create_dir_all(directory.join("env/bin")).unwrap();
     fs::write(directory.join("env/pyvenv.cfg"), "home = /usr/bin\n").unwrap();
@@ -413,12 +420,7 @@ fn what_may_not_be_read_is_an_error_unless_it_may_be_left_out() {
 fn an_image_of_before_that_somebody_has_removed_cannot_be_given_back() {
     let directory = tempfile::tempdir().unwrap();
     environment(directory.path());
-    let state = directory.path().join("state");
-    let becalm = |words: &[&str]| {
-        let mut becalm = Command::new(env!("CARGO_BIN_EXE_becalm"));
-        becalm.args(words).current_dir(directory.path()).env("XDG_STATE_HOME", &state);
-        becalm.output().unwrap()
-    };
+    let becalm = |words: &[&str]| in_state_of(directory.path(), words);
     for content in ["one", "two"] {
         fs::write(directory.path().join("env/a"), content).unwrap();
         assert!(becalm(&["image", "build", "-o", "i", "env"]).status.success());
@@ -439,12 +441,7 @@ fn an_image_of_before_that_somebody_has_removed_cannot_be_given_back() {
 fn images_of_before_that_nobody_wants_back_are_forgotten_and_the_image_stays() {
     let directory = tempfile::tempdir().unwrap();
     environment(directory.path());
-    let state = directory.path().join("state");
-    let becalm = |words: &[&str]| {
-        let mut becalm = Command::new(env!("CARGO_BIN_EXE_becalm"));
-        becalm.args(words).current_dir(directory.path()).env("XDG_STATE_HOME", &state);
-        becalm.output().unwrap()
-    };
+    let becalm = |words: &[&str]| in_state_of(directory.path(), words);
     for content in ["one", "two", "three"] {
         fs::write(directory.path().join("env/a"), content).unwrap();
         assert!(becalm(&["image", "build", "-o", "i", "env"]).status.success());
@@ -495,12 +492,7 @@ fn images_of_before_that_nobody_wants_back_are_forgotten_and_the_image_stays() {
 fn only_what_was_kept_is_removed_and_what_cannot_be_can_still_be_undone() {
     let directory = tempfile::tempdir().unwrap();
     environment(directory.path());
-    let state = directory.path().join("state");
-    let becalm = |words: &[&str]| {
-        let mut becalm = Command::new(env!("CARGO_BIN_EXE_becalm"));
-        becalm.args(words).current_dir(directory.path()).env("XDG_STATE_HOME", &state);
-        becalm.output().unwrap()
-    };
+    let becalm = |words: &[&str]| in_state_of(directory.path(), words);
     for content in ["one", "two", "three"] {
         fs::write(directory.path().join("env/a"), content).unwrap();
         assert!(becalm(&["image", "build", "-o", "i", "env"]).status.success());
