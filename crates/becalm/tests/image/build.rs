@@ -436,16 +436,23 @@ fn an_image_of_before_that_somebody_has_removed_cannot_be_given_back() {
     assert_eq!(fs::read(directory.path().join("i")).unwrap(), image);
 }
 
+/// Of what changed each time.
+fn with_an_image_built_three_times() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    environment(directory.path());
+    for content in ["one", "two", "three"] {
+        fs::write(directory.path().join("env/a"), content).unwrap();
+        let built = in_state_of(directory.path(), &["image", "build", "-o", "i", "env"]);
+        assert!(built.status.success(), "{}", said(&built));
+    }
+    directory
+}
+
 /// Nightly builds would fill a quota.
 #[test]
 fn images_of_before_that_nobody_wants_back_are_forgotten_and_the_image_stays() {
-    let directory = tempfile::tempdir().unwrap();
-    environment(directory.path());
+    let directory = with_an_image_built_three_times();
     let becalm = |words: &[&str]| in_state_of(directory.path(), words);
-    for content in ["one", "two", "three"] {
-        fs::write(directory.path().join("env/a"), content).unwrap();
-        assert!(becalm(&["image", "build", "-o", "i", "env"]).status.success());
-    }
     let image = fs::read(directory.path().join("i")).unwrap();
     let kept = || {
         let names = fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().path());
@@ -490,13 +497,8 @@ fn images_of_before_that_nobody_wants_back_are_forgotten_and_the_image_stays() {
 /// What cannot be forgotten stays as it was, and keeps nothing else from it.
 #[test]
 fn only_what_was_kept_is_removed_and_what_cannot_be_can_still_be_undone() {
-    let directory = tempfile::tempdir().unwrap();
-    environment(directory.path());
+    let directory = with_an_image_built_three_times();
     let becalm = |words: &[&str]| in_state_of(directory.path(), words);
-    for content in ["one", "two", "three"] {
-        fs::write(directory.path().join("env/a"), content).unwrap();
-        assert!(becalm(&["image", "build", "-o", "i", "env"]).status.success());
-    }
     let kept = |of: &str| {
         let mut names = fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().path());
         names.find(|name| {
