@@ -52,10 +52,10 @@ void count_shell(void)
         add(&numbers->shells, 1);
 }
 
-void count(int tool, enum counted what)
+void count(int tool, enum counted what, int by)
 {
     if (numbers)
-        add(&numbers->starts[tool][what], 1);
+        add(&numbers->starts[tool][what], by);
 }
 
 void count_other(int by)

@@ -18,8 +18,8 @@ void count_in_file(void);
 /* One more shell. */
 void count_shell(void);
 
-/* One more start of a tool (enum tool). */
-void count(int tool, enum counted);
+/* One more, or one fewer, start of a tool (enum tool). */
+void count(int tool, enum counted, int by);
 
 /* One more, or one fewer, start of a program that is no tool. */
 void count_other(int by);

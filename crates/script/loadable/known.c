@@ -194,7 +194,7 @@ static enum counted outcome(enum tool tool, const char *path, struct request *re
 bool do_inside(enum tool tool, const char *path, struct request *request, char *const *envp)
 {
     enum counted why = outcome(tool, path, request, envp);
-    count(tool, why);
+    count(tool, why, 1);
     return why == AVOIDED;
 }
 

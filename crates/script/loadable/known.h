@@ -9,14 +9,15 @@
 /* Name, and what it does in the shell's own process: some do all by starting the program. The
    table in src/builtins/programs.rs has the same, in the same order. */
 #define TOOLS(tool)                                                                             \
-    tool(basename, act_basename) tool(cat, act_cat) tool(chmod, act_chmod) tool(cut, act_cut)   \
-    tool(dirname, act_dirname) tool(expr, act_expr) tool(grep, act_grep) tool(head, act_head)   \
-    tool(ln, act_ln) tool(mkdir, act_mkdir) tool(mv, act_mv) tool(readlink, act_readlink)       \
+    tool(basename, act_basename) tool(cat, act_cat) tool(chmod, act_chmod) tool(cp, act_cp)     \
+    tool(cut, act_cut) tool(date, act_date) tool(dirname, act_dirname) tool(expr, act_expr)     \
+    tool(grep, act_grep) tool(head, act_head) tool(ln, act_ln) tool(ls, act_ls)                 \
+    tool(mkdir, act_mkdir) tool(mv, act_mv) tool(readlink, act_readlink)                        \
     tool(realpath, act_realpath) tool(rm, act_rm) tool(rmdir, act_rmdir) tool(sed, act_sed)     \
     tool(sort, act_sort) tool(tail, act_tail) tool(touch, act_touch) tool(tr, act_tr)           \
     tool(uname, act_uname) tool(wc, act_wc) tool(awk, NULL) tool(chgrp, NULL)                   \
-    tool(chown, NULL) tool(cmp, NULL) tool(cp, NULL) tool(date, NULL) tool(find, NULL)          \
-    tool(gunzip, NULL) tool(gzip, NULL) tool(install, NULL) tool(sleep, NULL) tool(tar, NULL)
+    tool(chown, NULL) tool(cmp, NULL) tool(env, NULL) tool(find, NULL) tool(gunzip, NULL)       \
+    tool(gzip, NULL) tool(install, NULL) tool(sleep, NULL) tool(tar, NULL)
 
 enum tool {
 #define AS_MEMBER(name, act) TOOL_##name,

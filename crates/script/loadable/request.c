@@ -99,8 +99,7 @@ bool is_capturing(void)
     return capturing != NULL;
 }
 
-/* Beyond the limit, SIGXFSZ would end the shell and not the program. */
-static bool size_is_limited(void)
+bool size_is_limited(void)
 {
     struct rlimit limit;
     return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY;

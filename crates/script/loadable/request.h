@@ -37,9 +37,9 @@ void done(struct request *request);
    the program's status would have been the request's. */
 typedef bool act(struct request *request);
 
-act act_basename, act_cat, act_chmod, act_cut, act_dirname, act_expr, act_grep, act_head,
-    act_ln, act_mkdir, act_mv, act_readlink, act_realpath, act_rm, act_rmdir, act_sed, act_sort,
-    act_tail, act_touch, act_tr, act_uname, act_wc;
+act act_basename, act_cat, act_chmod, act_cp, act_cut, act_date, act_dirname, act_expr, act_grep,
+    act_head, act_ln, act_ls, act_mkdir, act_mv, act_readlink, act_realpath, act_rm, act_rmdir, act_sed,
+    act_sort, act_tail, act_touch, act_tr, act_uname, act_wc;
 
 /* Writes to standard output, as a program that writes once. False: nothing was written. */
 bool say(const char *bytes, size_t size);
@@ -54,6 +54,10 @@ struct capture {
 void capture(struct capture *into);
 
 bool is_capturing(void);
+
+/* Whether what is written to a file may have a limit: beyond it, SIGXFSZ would end the shell and not the
+   program. */
+bool size_is_limited(void);
 
 /* Whether that much can be written at once, as far as can be seen before. */
 bool can_say(size_t size);

@@ -38,6 +38,17 @@ pub fn other_glibcs() -> PathBuf {
     home().join("glibc")
 }
 
+/// A directory with bash of another release of Debian, and nothing else of that name to be started: 5.1 of
+/// `bullseye`, a later 5.2 of `trixie`, 5.3 of `testing`.
+pub fn other_bash(release: &str) -> PathBuf {
+    home().join("programs").join(release)
+}
+
+/// A directory with that release's programs of coreutils, grep and sed.
+pub fn other_tools(release: &str) -> PathBuf {
+    other_bash(release).join("tools")
+}
+
 /// A root directory with Apptainer in it.
 pub fn apptainer() -> PathBuf {
     home().join("apptainer/root")

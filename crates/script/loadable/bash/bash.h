@@ -1,4 +1,4 @@
-/* What this library needs of bash 5.2, as its headers (command.h, builtins.h, jobs.h, shell.h)
+/* What this library needs of bash 5.1, 5.2 and 5.3, as its headers (command.h, builtins.h, jobs.h, shell.h)
    have it. Declared here, so that becalm can be built without them; tests compare the two. */
 #pragma once
 
@@ -27,6 +27,7 @@ struct builtin {
 };
 
 #define BUILTIN_ENABLED 0x01
+#define BUILTIN_DELETED 0x02
 #define CMDSRCH_HASH 0x01
 #define CMDSRCH_STDPATH 0x02
 #define EX_DISKFALLBACK 262
@@ -39,9 +40,7 @@ extern const char *const dist_version;
 extern struct builtin *shell_builtins;
 extern struct builtin static_shell_builtins[];
 extern int num_shell_builtins;
-extern struct builtin *current_builtin;
 extern struct builtin *builtin_address_internal(char *name, int disabled_okay);
-extern sh_builtin_func_t *find_shell_builtin(char *name);
 extern int describe_command(char *name, int flags);
 
 extern int default_buffered_input;

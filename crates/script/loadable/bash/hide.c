@@ -4,6 +4,7 @@
 #include "bash.h"
 #include "detour.h"
 #include "hide.h"
+#include "led.h"
 #include "tools.h"
 
 /* bash's table of builtins while another, without tools, stands in its place. */
@@ -107,6 +108,7 @@ static struct detour describing;
 
 static int our_describe_command(char *name, int flags)
 {
+    has_come(DESCRIBING, name);
     lead_back(&describing);
     hide();
     int found = describe_command(name, flags);

@@ -34,9 +34,10 @@ static bool say_printf(const WORD_LIST *words)
 static bool only_reads(enum tool tool)
 {
     switch (tool) {
-    case TOOL_basename: case TOOL_cat: case TOOL_cut: case TOOL_dirname: case TOOL_expr:
-    case TOOL_grep: case TOOL_head: case TOOL_readlink: case TOOL_realpath: case TOOL_sed:
-    case TOOL_sort: case TOOL_tail: case TOOL_tr: case TOOL_uname: case TOOL_wc: return true;
+    case TOOL_basename: case TOOL_cat: case TOOL_cut: case TOOL_date: case TOOL_dirname:
+    case TOOL_expr: case TOOL_grep: case TOOL_head: case TOOL_ls: case TOOL_readlink:
+    case TOOL_realpath: case TOOL_sed: case TOOL_sort: case TOOL_tail: case TOOL_tr:
+    case TOOL_uname: case TOOL_wc: return true;
     default: return false;
     }
 }
@@ -147,6 +148,6 @@ bool run_purely(const char *text, struct capture *said, int *status)
     is_done = is_done && (!is_list || *status == 0);
     for (int stage = 0; is_done && stage < pipeline.stages; stage++)
         if (tools[stage] < TOOLS_KNOWN)
-            count(tools[stage], AVOIDED);
+            count(tools[stage], AVOIDED, 1);
     return is_done;
 }

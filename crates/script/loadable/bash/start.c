@@ -1,12 +1,9 @@
 #define _GNU_SOURCE
-#include <elf.h>
 #include <errno.h>
-#include <link.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -23,6 +20,13 @@ static struct {
     char *path;
     char **argv;
 } wanted;
+
+static bool is_counted;
+
+void note_counted(void)
+{
+    is_counted = true;
+}
 
 /* What the C library's own functions refuse to tell of its own two signals. */
 static bool is_ignored(int signal)
@@ -67,8 +71,7 @@ pid_t spawn(char *path, char **argv, const posix_spawn_file_actions_t *actions)
     return why == 0 ? child : 0;
 }
 
-/* Called by make_child, which keeps the books of bash's children: for it, this is fork(). */
-static pid_t fork_or_spawn(void)
+pid_t fork_or_spawn(void)
 {
     char *path = wanted.path;
     pid_t child;
@@ -78,17 +81,28 @@ static pid_t fork_or_spawn(void)
     subshell_has_begun();
     child = path ? spawn(path, wanted.argv, NULL) : child_that_is_known();
     /* A script without "#!", or what cannot be executed: bash knows what to do, or to say. */
-    return child ? child : fork();
+    child = child ? child : fork();
+    is_counted = is_counted && child == 0;
+    return child;
 }
 
-/* What bash executes itself, in a child of its own. Tools were counted when bash asked for them. */
-static int execve_counted(const char *path, char *const *argv, char *const *envp)
+static void count_executed(const char *path, int by)
 {
     const char *slash = strrchr(path, '/');
-    bool is_other = tool_named(slash ? slash + 1 : path) == TOOLS_KNOWN;
-    count_other(is_other);
+    enum tool tool = tool_named(slash ? slash + 1 : path);
+    if (tool < TOOLS_KNOWN)
+        count(tool, SHELL, by);
+    else
+        count_other(by);
+}
+
+int execve_counted(const char *path, char *const *argv, char *const *envp)
+{
+    bool is_new = !is_counted;
+    is_counted = false;
+    count_executed(path, is_new);
     int failed = execve_reaching(path, argv, envp), why = errno;
-    count_other(-is_other);
+    count_executed(path, -is_new);
     errno = why;
     return failed;
 }
@@ -111,70 +125,9 @@ int start(char *path, char **argv)
         maybe_make_export_env();
         put_command_name_into_env(path);
         subshell_environment = (subshell_environment & ~SUBSHELL_IGNTRAP) | SUBSHELL_FORK;
+        note_counted();
         exit(shell_execve(path, argv, export_env));
     }
     stop_pipeline(0, NULL);
     return wait_for(child, 0);
-}
-
-static bool write_pointer(void **at, void *value)
-{
-    long page = sysconf(_SC_PAGESIZE);
-    void *from = (void *)((ElfW(Addr))at & -page);
-    /* After relocation the loader has made it read-only (RELRO). */
-    if (mprotect(from, page, PROT_READ | PROT_WRITE) != 0)
-        return false;
-    *at = value;
-    mprotect(from, page, PROT_READ);
-    return true;
-}
-
-static bool take_over(struct dl_phdr_info *program, const ElfW(Dyn) *dynamic)
-{
-    const ElfW(Sym) *symbols = NULL;
-    const char *names = NULL;
-    const ElfW(Rela) *calls = NULL;
-    size_t size = 0;
-    for (; dynamic->d_tag != DT_NULL; dynamic++)
-        switch (dynamic->d_tag) {
-        case DT_SYMTAB: symbols = (const void *)dynamic->d_un.d_ptr; break;
-        case DT_STRTAB: names = (const void *)dynamic->d_un.d_ptr; break;
-        case DT_JMPREL: calls = (const void *)dynamic->d_un.d_ptr; break;
-        case DT_PLTRELSZ: size = dynamic->d_un.d_val; break;
-        }
-    if (!symbols || !names || !calls)
-        return false;
-    static const struct {
-        const char *name;
-        void *ours;
-        int number;
-    } CALL[] = {{"fork", fork_or_spawn, 0},   {"execve", execve_counted, 1},
-                {"pipe", pipe_noted, 2},      {"waitpid", waitpid_or_known, 3},
-                {"open", open_or_again, 4},   {"open64", open_or_again, 4}};
-    enum { CALLS = sizeof CALL / sizeof *CALL, ALL = 1 << 5 };
-    int taken = 0;
-    for (const ElfW(Rela) *call = calls; call < calls + size / sizeof *calls; call++)
-        for (int i = 0; i < CALLS; i++)
-            if (strcmp(names + symbols[ELF64_R_SYM(call->r_info)].st_name, CALL[i].name) == 0 &&
-                write_pointer((void **)(program->dlpi_addr + call->r_offset), CALL[i].ours))
-                taken |= 1 << CALL[i].number;
-    return taken == ALL - 1;
-}
-
-/* The program itself is the first that is reported. */
-static int in_program(struct dl_phdr_info *program, size_t size, void *taken)
-{
-    (void)size;
-    for (int i = 0; i < program->dlpi_phnum; i++)
-        if (program->dlpi_phdr[i].p_type == PT_DYNAMIC)
-            *(bool *)taken = take_over(
-                program, (const void *)(program->dlpi_addr + program->dlpi_phdr[i].p_vaddr));
-    return 1;
-}
-
-bool take_over_calls(void)
-{
-    bool taken = false;
-    dl_iterate_phdr(in_program, &taken);
-    return taken;
 }

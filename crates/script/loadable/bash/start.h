@@ -4,8 +4,14 @@
 #include <spawn.h>
 #include <stdbool.h>
 
-/* Has bash's own calls of fork() and execve() come here. False: they cannot be found. */
-bool take_over_calls(void);
+/* fork() for make_child, which keeps the books of bash's children. */
+pid_t fork_or_spawn(void);
+
+/* execve() for what bash executes itself, in a child of its own or in its place. */
+int execve_counted(const char *path, char *const *argv, char *const *envp);
+
+/* What this process, or the next that it forks, executes next has been counted. */
+void note_counted(void);
 
 /* Starts a program by posix_spawn, as a child that bash knows nothing of. 0: it cannot be. */
 pid_t spawn(char *path, char **argv, const posix_spawn_file_actions_t *actions);

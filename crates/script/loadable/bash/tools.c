@@ -5,8 +5,10 @@
 #include "../known.h"
 #include "../plain.h"
 #include "../reach.h"
+#include "calls.h"
 #include "detour.h"
 #include "hide.h"
+#include "led.h"
 #include "shell.h"
 #include "start.h"
 #include "subshell.h"
@@ -67,54 +69,69 @@ static int run(enum tool tool, WORD_LIST *words)
     int before = request.argc, status;
     if (do_inside(tool, path, &request, export_env))
         status = request.status;
-    else if (request.argc == before && bash_should_start_it())
+    else if (request.argc == before && bash_should_start_it()) {
+        note_counted();
         status = EX_DISKFALLBACK;
-    else
+    } else
         status = start(path, request.argv);
     xfree(request.argv);
     xfree(path);
     return status;
 }
 
-/* bash looks a command up twice, as what "command" may stand before, and as what it executes;
-   unless a function comes first. */
-static void count_started_by_bash(const char *name)
-{
-    static const char *asked;
-    if (find_function(name))
-        return;
-    if (asked == name)
-        count(tool_of_word(name), SHELL);
-    asked = asked == name ? NULL : name;
-}
-
 static void add_tools(void);
 
-/* bash itself has no builtins with a slash in their names: such a one is asked for to be executed. */
-static struct builtin *builtin_named(char *name)
+/* As bash finds one in its table (builtin_address_internal in its builtins/common.c). */
+static struct builtin *builtin_in_table(const char *name, bool disabled_too)
 {
-    if (!strchr(name, '/'))
-        return builtin_address_internal(name, 0);
-    enum tool tool = restricted || tools_are_hidden() ? TOOLS_KNOWN : tool_by_path(name);
-    struct builtin *found =
-        tool < TOOLS_KNOWN ? builtin_address_internal((char *)tool_name(tool), 0) : NULL;
+    int from = 0, to = num_shell_builtins;
+    while (from < to) {
+        int middle = (from + to) / 2;
+        struct builtin *one = &shell_builtins[middle];
+        int order = strcmp(one->name, name);
+        if (order == 0)
+            return one->function && !(one->flags & BUILTIN_DELETED) &&
+                           (disabled_too || (one->flags & BUILTIN_ENABLED))
+                       ? one
+                       : NULL;
+        if (order > 0)
+            to = middle;
+        else
+            from = middle + 1;
+    }
+    return NULL;
+}
+
+/* bash itself has no builtins with a slash in their names: such a one is asked for to be executed. */
+static struct builtin *builtin_by_path(const char *path)
+{
+    enum tool tool = restricted || tools_are_hidden() ? TOOLS_KNOWN : tool_by_path(path);
+    struct builtin *found = tool < TOOLS_KNOWN ? builtin_in_table(tool_name(tool), false) : NULL;
     return found && is_tool(found->function) ? found : NULL;
 }
 
 /* bash asks which builtin a command is before it does anything for it, redirections and variables
-   of its own included: where a builtin would show, there is none. */
-static sh_builtin_func_t *our_find_shell_builtin(char *name)
+   of its own included: where a builtin would show, there is none. It asks by a function that an optimizer
+   takes into its callers (find_shell_builtin), and that by this one. */
+static struct builtin *our_builtin_address(const char *name, int disabled_too)
 {
     add_tools();
-    struct builtin *found = builtin_named(name);
-    if (found && is_tool(found->function) && !shell_is_plain()) {
-        /* Before it expands assignments, it asks once more. */
-        if (!subst_assign_varlist)
-            count_started_by_bash(name);
-        found = NULL;
-    }
-    current_builtin = found;
-    return found ? found->function : NULL;
+    has_come(FINDING, name);
+    if (disabled_too)
+        return builtin_in_table(name, true);
+    struct builtin *found =
+        strchr(name, '/') ? builtin_by_path(name) : builtin_in_table(name, false);
+    return found && is_tool(found->function) && !shell_is_plain() ? NULL : found;
+}
+
+/* The versions whose functions and tables are as bash.h has them, and that print commands alike. */
+static bool is_known_version(void)
+{
+    static const char *const KNOWN[] = {"5.1", "5.2", "5.3"};
+    for (size_t i = 0; i < sizeof KNOWN / sizeof *KNOWN; i++)
+        if (strcmp(dist_version, KNOWN[i]) == 0)
+            return true;
+    return false;
 }
 
 /* An interactive shell, and a bash of another version, keep what they are. */
@@ -122,12 +139,12 @@ __attribute__((constructor)) static void load(void)
 {
     static struct detour finding;
     is_reached = was_reached();
-    if (strcmp(dist_version, "5.2") != 0 || stack_is_small())
+    if (!is_known_version() || stack_is_small())
         return;
     read_known((void *)load);
     remember_limits();
     ready = take_over_calls() && hide_tools() &&
-            lead(&finding, find_shell_builtin, our_find_shell_builtin) && take_over_substitution() &&
+            lead(&finding, builtin_address_internal, our_builtin_address) && take_over_substitution() &&
             take_over_subshells();
     if (!ready)
         return;
@@ -140,7 +157,7 @@ static char *const NO_HELP[] = {"The program of this name.", NULL};
 #define FOR_BASH __attribute__((visibility("default")))
 #define AS_BUILTIN(name_, act)                                                                  \
     static int run_##name_(WORD_LIST *words) { return run(TOOL_##name_, words); }               \
-    FOR_BASH int name_##_builtin_load(char *name) { return name && ready; }                     \
+    FOR_BASH int name_##_builtin_load(char *name) { return name && ready && calls_are_led(); }                     \
     FOR_BASH struct builtin name_##_struct = {#name_, run_##name_, BUILTIN_ENABLED, NO_HELP, #name_, NULL};
 TOOLS(AS_BUILTIN)
 
@@ -162,7 +179,7 @@ static void add_tools(void)
     if (!is_reached)
         return;
     is_reached = false;
-    if (interactive_shell || privileged_mode)
+    if (interactive_shell || privileged_mode || !calls_are_led())
         return;
 #define AS_ENTRY(name, act) name##_struct,
     const struct builtin tools[] = {TOOLS(AS_ENTRY)};

@@ -53,7 +53,7 @@ static int execute_tool(enum tool tool, const char *path, char *const *argv, cha
     char *words[request.argc < 16384 ? request.argc + 1 : 1];
     bool fits = request.argc < 16384 && !a_limit_is_lower();
     if (!fits) {
-        count(tool, SHELL);
+        count(tool, SHELL, 1);
         return execute(path, argv, envp, false);
     }
     memcpy(words, argv, sizeof words);

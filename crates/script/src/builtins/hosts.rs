@@ -4,12 +4,12 @@
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use object::elf::FileHeader64;
+use object::read::ReadCache;
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, elf};
 use serde::{Deserialize, Serialize};
@@ -26,9 +26,6 @@ const ENV: &str = "/usr/bin/env";
 /// Programs that start the shells of scripts and makefiles.
 const LAUNCHERS: [&str; 11] =
     ["env", "make", "gmake", "xargs", "find", "nice", "nohup", "timeout", "setsid", "perl", "git"];
-
-/// The largest ELF header and table of program headers that is read.
-const HEAD: u64 = 4096;
 
 /// What a library is loaded into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -134,15 +131,15 @@ fn shell(file: &Path) -> Option<Host> {
 /// The loader of a program for this processor.
 fn loader(file: &Path) -> Option<Vec<u8>> {
     let machine = if cfg!(target_arch = "x86_64") { elf::EM_X86_64 } else { elf::EM_AARCH64 };
-    let mut head = Vec::new();
-    File::open(file).ok()?.take(HEAD).read_to_end(&mut head).ok()?;
-    let header = FileHeader64::<Endianness>::parse(&*head).ok()?;
+    // Whoever moves programs (patchelf) writes their loader's name at their end.
+    let content = ReadCache::new(File::open(file).ok()?);
+    let header = FileHeader64::<Endianness>::parse(&content).ok()?;
     let endian = header.endian().ok()?;
     if header.e_machine(endian) != machine {
         return None;
     }
-    let segments = header.program_headers(endian, &*head).ok()?;
-    let named = segments.iter().find_map(|segment| segment.interpreter(endian, &*head).ok()?);
+    let segments = header.program_headers(endian, &content).ok()?;
+    let named = segments.iter().find_map(|segment| segment.interpreter(endian, &content).ok()?);
     named.map(<[u8]>::to_vec)
 }
 

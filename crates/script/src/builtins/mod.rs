@@ -86,7 +86,7 @@ pub enum BuiltinsError {
     #[error("bash: {0}")]
     NoBash(#[source] io::Error),
     /// bash would not load the library; it says why.
-    #[error("bash does not take the library {library}: {why} (bash 5.2 is needed)")]
+    #[error("bash does not take the library {library}: {why} (bash 5.1, 5.2 or 5.3 is needed)")]
     Refused {
         /// The library's path.
         library: String,

@@ -9,20 +9,26 @@ use serde::{Deserialize, Serialize};
 
 /// Programs that the library does in bash's own process (TOOLS in loadable/known.h).
 const INSIDE: &[&str] = &[
-    "basename", "cat", "chmod", "cut", "dirname", "expr", "grep", "head", "ln", "mkdir", "mv",
-    "readlink", "realpath", "rm", "rmdir", "sed", "sort", "tail", "touch", "tr", "uname", "wc",
+    "basename", "cat", "chmod", "cp", "cut", "date", "dirname", "expr", "grep", "head", "ln", "ls",
+    "mkdir", "mv", "readlink", "realpath", "rm", "rmdir", "sed", "sort", "tail", "touch", "tr",
+    "uname", "wc",
 ];
 
 /// Programs that the library only starts.
-const STARTED: &[&str] = &[
-    "awk", "chgrp", "chown", "cmp", "cp", "date", "find", "gunzip", "gzip", "install", "sleep",
-    "tar",
-];
+const STARTED: &[&str] =
+    &["awk", "chgrp", "chown", "cmp", "env", "find", "gunzip", "gzip", "install", "sleep", "tar"];
 
 /// Versions that tests/builtins_same.rs has compared the library with: of all programs of GNU
 /// coreutils, and of others.
-const COMPARED: &[(&str, &str)] = &[("grep", "grep (GNU grep) 3.8"), ("sed", "sed (GNU sed) 4.9")];
-const COMPARED_COREUTILS: &[&str] = &["9.1"];
+const COMPARED: &[(&str, &str)] = &[
+    ("grep", "grep (GNU grep) 3.6"),
+    ("grep", "grep (GNU grep) 3.8"),
+    ("grep", "grep (GNU grep) 3.11"),
+    ("grep", "grep (GNU grep) 3.12"),
+    ("sed", "sed (GNU sed) 4.7"),
+    ("sed", "sed (GNU sed) 4.9"),
+];
+const COMPARED_COREUTILS: &[&str] = &["8.32", "9.1", "9.7", "9.10"];
 
 /// A program that the library knows, as it is found here.
 #[derive(Clone)]

@@ -60,9 +60,33 @@ pub enum As {
     Nobody,
 }
 
-/// Both, where this process is root's; else this user alone.
+/// Both, where this process is root's; else this user alone, who alone may see programs of other releases.
 pub fn users() -> &'static [As] {
-    if rustix::process::getuid().is_root() { &[As::Root, As::Nobody] } else { &[As::Root] }
+    let is_both = rustix::process::getuid().is_root() && std::env::var_os(TOOLS).is_none();
+    if is_both { &[As::Root, As::Nobody] } else { &[As::Root] }
+}
+
+/// May name a directory with other programs than this system's, which is first in this process's PATH, too.
+pub const TOOLS: &str = "BECALM_TEST_TOOLS";
+
+/// Where bash finds the programs.
+fn search() -> String {
+    const SYSTEMS: &str = "/usr/local/bin:/usr/bin:/bin";
+    let first = std::env::var(TOOLS);
+    first.map_or(SYSTEMS.to_owned(), |first| format!("{first}:{SYSTEMS}"))
+}
+
+/// This test program's tests of these names once more, with the programs of other releases of Debian.
+pub fn of_other_releases(tests: &[&str]) {
+    for release in ["bullseye", "trixie", "testing"] {
+        let tools = testkit::installed::other_tools(release);
+        let mut again = Command::new(std::env::current_exe().unwrap());
+        let search = format!("{}:{}", tools.display(), std::env::var("PATH").unwrap());
+        let output = again.args(tests).env(TOOLS, &tools).env("PATH", search).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{release}: {said}");
+        assert!(said.contains(&format!("{} passed", tests.len())), "{release}: {said}");
+    }
 }
 
 /// A file for BASH_ENV that anybody may read.
@@ -168,7 +192,7 @@ impl std::fmt::Debug for Did {
 pub fn bash(script: &Path, directory: &Path, user: As, builtins: bool) -> Command {
     let mut command = Command::new("bash");
     command.arg(script).current_dir(directory).env_remove("BASH_ENV").env("LC_ALL", "C.UTF-8");
-    command.env("PATH", "/usr/local/bin:/usr/bin:/bin").env("HOME", "/nowhere");
+    command.env("PATH", search()).env("HOME", "/nowhere");
     if builtins {
         command.env("BASH_ENV", bash_env());
     }
