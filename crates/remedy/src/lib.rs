@@ -14,6 +14,8 @@
 //! | `work` | doing changes: new files beside their targets, then renames |
 //! | `content` | the content of a new file, and where it comes from |
 //! | `held` | a directory held open, in which others may write, too |
+//! | `held_directories` | those that stay open until all is done in them |
+//! | `path_map` | maps by path |
 //! | `rewrite` | the patched version of a file, in one pass |
 //! | `holes` | the parts of a file that take no room, and stay so |
 //! | `attributes` | what a file has beside its content |
@@ -44,11 +46,13 @@ mod error;
 mod file_state;
 mod forget;
 mod held;
+mod held_directories;
 mod holes;
 mod journal;
 mod list;
 mod look;
 mod manifest;
+mod path_map;
 mod plan;
 mod pool;
 mod renew;

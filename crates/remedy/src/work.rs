@@ -2,11 +2,11 @@
 //!
 //! Between the two, the caller makes the journal say that renaming may begin.
 
-use std::collections::{BTreeMap, HashMap};
 use std::fs::{File, Metadata, Permissions};
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use recording::ByteUnits;
@@ -15,9 +15,10 @@ use rustix::io::Errno;
 use crate::change::{FileChange, FilePatch, Item, ItemKind, Replacement, Turn};
 use crate::content::{self, NewContent};
 use crate::directory_times::DirectoryTimes;
-use crate::durable::{self, Filesystems, SyncMethod};
+use crate::durable::{self, Filesystems, SyncMethod, TouchedDirectories};
 use crate::held::{HeldDirectory, exchanged};
 use crate::journal::temporary_prefix;
+use crate::path_map::PathMap;
 use crate::rewrite::{self, Rewritten};
 use crate::stamp::{FileIdentity, FileStamp};
 use crate::{Error, Options, Progress, pool};
@@ -35,6 +36,8 @@ pub(crate) struct FileWork<'a> {
     pub(crate) device: Option<u64>,
     /// How many bytes a file that is patched takes on the disk, where that is known.
     pub(crate) taken: Option<u64>,
+    /// Its content, where whoever planned has read that after the stamps were taken: then there are no holes.
+    pub(crate) read: Option<Arc<Vec<u8>>>,
     /// Which file these are names of, once it is written: nothing else is renamed.
     written: Option<FileIdentity>,
 }
@@ -48,14 +51,19 @@ impl<'a> FileWork<'a> {
         stamps: Vec<FileStamp>,
         content: NewContent<'a>,
     ) -> FileWork<'a> {
-        let (temporaries, device, taken, written) = (Vec::new(), None, None, None);
-        FileWork { change, stamps, content, temporaries, device, taken, written }
+        let (temporaries, device, taken, read, written) = (Vec::new(), None, None, None, None);
+        FileWork { change, stamps, content, temporaries, device, taken, read, written }
     }
 
     /// The device of the directory that one of its paths is in, where that is known.
     fn device_of(&self, path: &Path) -> Option<u64> {
         let is_in_it = directory_of(path) == directory_of(self.change.path());
         self.device.filter(|_| is_in_it)
+    }
+
+    /// Its first new file; the root, where there is none.
+    fn temporary(&self) -> &Path {
+        self.temporaries.first().map_or(Path::new("/"), PathBuf::as_path)
     }
 
     /// What is left of it if it does not come to be made.
@@ -120,20 +128,23 @@ pub(crate) fn there_above(path: &Path) -> &Path {
 
 /// Writes all new files beside their targets, and waits until they are on the disk. The changes
 /// then know the versions before and after.
-pub(crate) fn write(jobs: &mut [FileWork], options: &Options) -> Result<(), Error> {
+pub(crate) fn write(
+    jobs: &mut [FileWork],
+    directories: &DirectoryTimes,
+    options: &Options,
+) -> Result<(), Error> {
     let new: Vec<_> = jobs.iter().flat_map(|job| &job.temporaries).collect();
     let way = SyncMethod::for_files(new.len());
-    let directories = jobs.iter().flat_map(|job| {
+    let touched = jobs.iter().flat_map(|job| {
         job.temporaries.iter().map(|path| (directory_of(path).to_owned(), job.device_of(path)))
     });
-    let directories = directories.collect();
     let filesystems = match way {
-        SyncMethod::Filesystem => Some(Filesystems::of(&directories)?),
+        SyncMethod::Filesystem => Some(Filesystems::of(&touched.collect())?),
         SyncMethod::Each => None,
     };
     let (written, of) = (AtomicUsize::new(0), jobs.len());
     let changes = pool::each(options.threads, jobs, |_, job| {
-        let change = write_one(job, way)?;
+        let change = write_one(job, directories, way)?;
         let written = written.fetch_add(1, Ordering::Relaxed) + 1;
         (options.progress)(Progress { written, of });
         Ok(change)
@@ -150,10 +161,14 @@ pub(crate) fn write(jobs: &mut [FileWork], options: &Options) -> Result<(), Erro
 /// A change that knows its versions, and the new file, where there is one.
 type WrittenChange<Change> = (Change, Option<FileIdentity>);
 
-fn write_one(job: &FileWork, way: SyncMethod) -> Result<WrittenChange<FileChange>, Error> {
+fn write_one(
+    job: &FileWork,
+    directories: &DirectoryTimes,
+    way: SyncMethod,
+) -> Result<WrittenChange<FileChange>, Error> {
     Ok(match &job.change {
         FileChange::Patch(patch) => {
-            let (patch, written) = write_patched(patch, job, way)?;
+            let (patch, written) = write_patched(patch, job, directories, way)?;
             (FileChange::Patch(patch), written)
         }
         FileChange::Add(item) => {
@@ -172,13 +187,39 @@ fn write_one(job: &FileWork, way: SyncMethod) -> Result<WrittenChange<FileChange
 fn write_patched(
     patch: &FilePatch,
     job: &FileWork,
+    directories: &DirectoryTimes,
     way: SyncMethod,
 ) -> Result<WrittenChange<FilePatch>, Error> {
     let ([path, ..], [temporary, more @ ..]) = (patch.names.as_slice(), job.temporaries.as_slice())
     else {
         return Ok((patch.clone(), None));
     };
-    let directory = HeldDirectory::of(path)?;
+    let directory = directories.directory(path)?;
+    let (target, rewritten) = match &job.read {
+        Some(content) => write_of_content(patch, job, content, &directory)?,
+        None => write_of_source(patch, job, &directory)?,
+    };
+    let Rewritten { before, after, filled } = rewritten;
+    if !patch.before.admits(&before) || !patch.after.admits(&after) {
+        return Err(Error::refused(path, "has another content than expected"));
+    }
+    let written = patch.attributes.give(&target, temporary)?;
+    way.finish(&target, temporary)?;
+    for name in more {
+        directory.link(temporary, &*directories.directory(name)?, name)?;
+    }
+    let holes = if patch.holes.is_empty() { filled } else { patch.holes.clone() };
+    let patch = FilePatch { before, after, holes, ..patch.clone() };
+    Ok((patch, Some(FileStamp::of(&written).identity())))
+}
+
+/// Reads the old version and writes the new one.
+fn write_of_source(
+    patch: &FilePatch,
+    job: &FileWork,
+    directory: &HeldDirectory,
+) -> Result<(File, Rewritten), Error> {
+    let (path, temporary) = (job.change.path(), job.temporary());
     let source = directory.read(path)?;
     let is_same = || -> Result<Metadata, Error> {
         let found = source.metadata().map_err(|error| Error::at("fstat", path, error))?;
@@ -190,21 +231,27 @@ fn write_patched(
     };
     let found = is_same()?;
     let target = directory.create(temporary)?;
-    let Rewritten { before, after, filled } =
-        rewrite::rewrite(&source, &found, &patch.edits, &patch.holes, &target)
-            .map_err(|failure| failure.at(path, temporary))?;
+    let rewritten = rewrite::rewrite(&source, &found, &patch.edits, &patch.holes, &target)
+        .map_err(|failure| failure.at(path, temporary))?;
     is_same()?;
-    if !patch.before.admits(&before) || !patch.after.admits(&after) {
-        return Err(Error::refused(path, "has another content than expected"));
+    Ok((target, rewritten))
+}
+
+/// Writes the new version of what has been read, if the file is still that.
+fn write_of_content(
+    patch: &FilePatch,
+    job: &FileWork,
+    content: &[u8],
+    directory: &HeldDirectory,
+) -> Result<(File, Rewritten), Error> {
+    let (path, temporary) = (job.change.path(), job.temporary());
+    if job.stamps.first() != Some(&directory.stamp(path)?) {
+        return Err(changed(path));
     }
-    let written = patch.attributes.give(&target, temporary)?;
-    way.finish(&target, temporary)?;
-    for name in more {
-        directory.link(temporary, &HeldDirectory::of(name)?, name)?;
-    }
-    let holes = if patch.holes.is_empty() { filled } else { patch.holes.clone() };
-    let patch = FilePatch { before, after, holes, ..patch.clone() };
-    Ok((patch, Some(FileStamp::of(&written).identity())))
+    let target = directory.create(temporary)?;
+    let rewritten = rewrite::rewrite_content(content, &patch.edits, &target)
+        .map_err(|failure| failure.at(path, temporary))?;
+    Ok((target, rewritten))
 }
 
 /// Which file an open one is.
@@ -271,7 +318,7 @@ pub(crate) fn commit(
 ) -> Result<Vec<PathBuf>, Error> {
     let mut left = Vec::new();
     let patched = PatchedDirectories::of(jobs, times);
-    let mut touched = BTreeMap::new();
+    let mut touched = TouchedDirectories::default();
     let mut last = None;
     for turn in Turn::ALL {
         let due: Vec<_> = jobs.iter().filter(|job| job.change.turn() == turn).collect();
@@ -287,14 +334,14 @@ pub(crate) fn commit(
         let threads = if turn.is_ordered() { 1 } else { options.threads };
         let done = pool::each(threads, &due, |_, job| commit_one(job, &patched))?;
         left.extend(done.into_iter().flatten());
-        let changed = due.iter().flat_map(|job| {
-            let paths = job.change.paths().iter();
-            paths.map(|path| (directory_of(path).to_owned(), job.device_of(path)))
-        });
-        touched.extend(changed);
+        for job in &due {
+            for path in job.change.paths() {
+                *touched.entry(directory_of(path)) = job.device_of(path);
+            }
+        }
         if turn == Turn::RemoveDirectories {
             // One that was removed is on the disk as a change of the one above it.
-            touched.retain(|directory, _| directory.is_dir());
+            touched.retain(Path::is_dir);
         }
     }
     times.give_back();
@@ -307,14 +354,14 @@ pub(crate) fn commit(
 struct PatchedDirectories<'a> {
     times: &'a DirectoryTimes,
     /// Of what else is changed in it, none is counted off: its times are given at the end.
-    left: HashMap<&'a Path, AtomicUsize>,
+    left: PathMap<AtomicUsize>,
 }
 
 impl<'a> PatchedDirectories<'a> {
     fn of(jobs: &'a [FileWork], times: &'a DirectoryTimes) -> PatchedDirectories<'a> {
-        let mut left: HashMap<&Path, AtomicUsize> = HashMap::new();
+        let mut left: PathMap<AtomicUsize> = PathMap::default();
         for path in jobs.iter().flat_map(|job| job.change.paths()) {
-            *left.entry(directory_of(path)).or_default().get_mut() += 1;
+            *left.entry(directory_of(path)).get_mut() += 1;
         }
         PatchedDirectories { times, left }
     }
@@ -344,8 +391,9 @@ fn replace_names(
 ) -> Result<(), Error> {
     let names = patch.names.iter().zip(&job.temporaries).zip(&job.stamps);
     for (at, ((name, temporary), stamp)) in names.enumerate() {
-        let directory = HeldDirectory::of(name)?;
-        let found = directory.stamp(name)?;
+        let directory = patched.times.directory(name)?;
+        // By its whole path: what is held may have been moved away.
+        let found = FileStamp::at(name)?;
         // Renaming over one name changes the inode behind the others.
         if !(found == *stamp || at > 0 && found.same_content(stamp)) {
             return Err(changed(name));
@@ -399,7 +447,7 @@ fn remove(item: &Item, job: &FileWork) -> Result<Option<PathBuf>, Error> {
 
 /// Removes what an interrupted work has left beside the files.
 pub(crate) fn clean<'a>(litter: impl Iterator<Item = &'a Path>) -> Result<(), Error> {
-    let mut directories = BTreeMap::new();
+    let mut directories = TouchedDirectories::default();
     for path in litter {
         let directory = match HeldDirectory::of(path) {
             Ok(directory) => directory,
@@ -418,7 +466,7 @@ pub(crate) fn clean<'a>(litter: impl Iterator<Item = &'a Path>) -> Result<(), Er
             removed => removed,
         };
         match removed {
-            Ok(()) => drop(directories.insert(directory_of(path).to_owned(), None)),
+            Ok(()) => drop(directories.insert(directory_of(path), None)),
             Err(Errno::NOENT) => {}
             Err(error) => return Err(Error::at("unlink", path, error)),
         }
