@@ -22,7 +22,7 @@ use crate::stamp::FileStamp;
 
 /// Of the content of files that are read before they are rewritten, as much as this is kept until then;
 /// what comes after is read again.
-const CONTENT: usize = 64 << 20;
+const CONTENT: usize = 32 << 20;
 
 /// What was found. Hand it to [`crate::obstacles`] and then, by [`crate::Options::checked`], to
 /// [`crate::apply`].

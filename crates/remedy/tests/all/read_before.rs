@@ -99,7 +99,7 @@ fn no_more_content_is_kept_than_there_is_memory_for() {
     let scene = EditedFiles::new();
     let checked = CheckedFiles::default();
     let kept = (0..5).map(|number| {
-        let file = scene.file(number.to_string(), vec![b'x'; 15 << 20]);
+        let file = scene.file(number.to_string(), vec![b'x'; 7 << 20]);
         look(&checked, &file)
     });
     assert_eq!(kept.collect::<Vec<_>>(), [true, true, true, true, false]);
