@@ -23,7 +23,9 @@ use crate::held_directories::HeldDirectories;
 use crate::journal::{self, Journal, JournalRecord, JournalStage, SCHEMA, Story};
 use crate::stamp::FileStamp;
 use crate::work::{self, FileWork};
-use crate::{CheckedFiles, Error, Options, Plan, Seen, Tally, pool, rewrite, state, undo};
+use crate::{
+    CheckedFiles, Error, Options, Plan, Seen, Tally, new_files, pool, rewrite, state, undo,
+};
 
 /// What was applied.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
@@ -161,7 +163,7 @@ fn prepare(
     options: &Options,
 ) -> Result<Journal, Error> {
     keep_what_is_removed(jobs, journal.directory(), options)?;
-    work::write(jobs, directories, options)?;
+    new_files::write(jobs, directories, options)?;
     let changes = jobs.iter().map(|job| JournalRecord::Change(Box::new(job.change.clone())));
     journal.add(changes.chain([JournalRecord::Ready]))?;
     journal.reserve(room_for_an_end(jobs));

@@ -9,7 +9,7 @@ use crate::held_directories::HeldDirectories;
 use crate::journal::{self, Journal, JournalRecord, JournalStage, Story};
 use crate::look::{self, FoundState};
 use crate::work::{self, FileWork};
-use crate::{Changed, Error, Options, Tally, check, pool, state};
+use crate::{Changed, Error, Options, Tally, check, new_files, pool, state};
 
 /// How to undo.
 #[derive(Clone, Copy, Debug, Default)]
@@ -160,7 +160,7 @@ fn take_back_jobs(
         let paths: Vec<_> = jobs.iter().flat_map(|job| job.temporaries.clone()).collect();
         work::clean(paths.iter().map(PathBuf::as_path))
     };
-    if let Err(failure) = work::write(&mut jobs, times, options) {
+    if let Err(failure) = new_files::write(&mut jobs, times, options) {
         // Nothing has been taken back. If this fails as well, a later becalm tidies up.
         if litter(&jobs).is_ok() && was_applied {
             times.give_all_back();
