@@ -1,11 +1,28 @@
 //! Applies a plan from its JSON, or undoes one: `apply PLAN`, `apply --undo ID`. The state is
 //! where becalm has it. APPLY_THREADS says how many files to work on at a time, APPLY_LARGE from
-//! which size on a file is kept beside.
+//! which size on a file is kept beside. `apply --read PLAN` reads and checks the files before, as those do
+//! who plan.
 
+use std::fs::File;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
-use remedy::{Error, Options, Plan, UndoOptions};
+use remedy::{CheckedFiles, Error, Options, Plan, Step, UndoOptions};
+
+/// Reads the files that a plan patches.
+fn read(plan: &Plan) -> std::io::Result<CheckedFiles> {
+    let checked = CheckedFiles::default();
+    for step in &plan.steps {
+        if let Step::Patch { path, .. } = step {
+            let file = File::open(path)?;
+            let seen = file.metadata()?;
+            let content = std::io::read_to_string(&file)?.into_bytes();
+            checked.look(path, &file, &seen, &Arc::new(content));
+        }
+    }
+    Ok(checked)
+}
 
 fn run(words: &[String]) -> Result<String, Error> {
     let mut options = Options::new(remedy::state_directory()?);
@@ -24,11 +41,22 @@ fn run(words: &[String]) -> Result<String, Error> {
             let applied = remedy::extend(id, &Plan::read(Path::new(plan))?, &options)?;
             Ok(format!("{}\n{:?}", applied.id, applied.changed))
         }
+        [word, plan] if word == "--read" => {
+            let plan = Plan::read(Path::new(plan))?;
+            let failed = |error| Error::Call { path: "files".into(), operation: "read", error };
+            let checked = read(&plan).map_err(failed)?;
+            let options = Options { checked: Some(&checked), ..options };
+            if let Some(obstacle) = remedy::obstacles(&plan, &options).pop() {
+                return Err(obstacle.error);
+            }
+            let applied = remedy::apply(&plan, &options)?;
+            Ok(format!("{}\n{:?}", applied.id, applied.changed))
+        }
         [plan] => {
             let applied = remedy::apply(&Plan::read(Path::new(plan))?, &options)?;
             Ok(format!("{}\n{:?}", applied.id, applied.changed))
         }
-        _ => Ok("usage: apply PLAN | apply --extend ID PLAN | apply --undo ID".to_owned()),
+        _ => Ok("usage: apply [--read] PLAN | apply --extend ID PLAN | apply --undo ID".to_owned()),
     }
 }
 

@@ -19,10 +19,13 @@ use crate::change::{Item, ItemKind, Version};
 use crate::check::Obstacle;
 use crate::directory_times::DirectoryTimes;
 use crate::held::HeldDirectory;
+use crate::held_directories::HeldDirectories;
 use crate::journal::{self, Journal, JournalRecord, JournalStage, SCHEMA, Story};
 use crate::stamp::FileStamp;
 use crate::work::{self, FileWork};
-use crate::{Error, Options, Plan, Seen, Tally, pool, rewrite, state, undo};
+use crate::{
+    CheckedFiles, Error, Options, Plan, Seen, Tally, new_files, pool, rewrite, state, undo,
+};
 
 /// What was applied.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
@@ -55,6 +58,9 @@ pub fn obstacles(plan: &Plan, options: &Options) -> Vec<Obstacle> {
 /// If the plan does not fit the files, a file cannot be replaced with all that it has, or a system
 /// call fails. All files are then as they were, but after [`Error::Interrupted`].
 pub fn apply(plan: &Plan, options: &Options) -> Result<Applied, Error> {
+    let own = CheckedFiles::default();
+    let known = options.checked.unwrap_or(&own);
+    let options = &Options { state: options.state.clone(), checked: Some(known), ..*options };
     let locked = state::lock(&options.state)?;
     sweep(&options.state)?;
     let mut jobs = crate::check::jobs(plan, options)?;
@@ -66,8 +72,8 @@ pub fn apply(plan: &Plan, options: &Options) -> Result<Applied, Error> {
     let mut times = DirectoryTimes::default();
     let journal = begin(&directory, &id, &plan.title, &mut jobs, options.large);
     let journal = journal.and_then(|journal| {
-        times = DirectoryTimes::of(&jobs);
-        prepare(journal, &mut jobs, options)
+        times = DirectoryTimes::of(&jobs, known.held());
+        prepare(journal, &mut jobs, &times, options)
     });
     let journal = journal.map_err(|failure| give_up(failure, &directory, &jobs, &times))?;
     match finish(journal, &id, &jobs, &times, options)? {
@@ -99,8 +105,9 @@ pub fn extend(id: &str, plan: &Plan, options: &Options) -> Result<Applied, Error
     name(&mut jobs, id, options.large)?;
     let told = journal.add([JournalRecord::Extending, temporaries(&jobs)]);
     told.and_then(|()| journal.sync())?;
-    let times = DirectoryTimes::of(&jobs);
-    let failure = match prepare(journal, &mut jobs, options) {
+    let held = HeldDirectories::default();
+    let times = DirectoryTimes::of(&jobs, &held);
+    let failure = match prepare(journal, &mut jobs, &times, options) {
         Ok(journal) => match finish(journal, id, &jobs, &times, options)? {
             None => return Ok(Applied { id: id.to_owned(), changed }),
             Some((failure, _)) => failure,
@@ -152,10 +159,11 @@ fn temporaries(jobs: &[FileWork]) -> JournalRecord {
 fn prepare(
     mut journal: Journal,
     jobs: &mut [FileWork],
+    directories: &DirectoryTimes,
     options: &Options,
 ) -> Result<Journal, Error> {
     keep_what_is_removed(jobs, journal.directory(), options)?;
-    work::write(jobs, options)?;
+    new_files::write(jobs, directories, options)?;
     let changes = jobs.iter().map(|job| JournalRecord::Change(Box::new(job.change.clone())));
     journal.add(changes.chain([JournalRecord::Ready]))?;
     journal.reserve(room_for_an_end(jobs));

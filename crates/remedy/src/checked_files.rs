@@ -1,32 +1,45 @@
 //! What a check has found out about files and directories, so that whoever applies a plan that he has just
 //! checked does not ask all of it again.
 //!
-//! Nothing is taken on trust: a file is rewritten only if all that stat(2) says of it is as it was, before and
-//! after it is read; its owner, permissions, lists and flags cannot change without its change time. What has
-//! become of a directory meanwhile, the calls in it will tell, and what was done is then taken back.
+//! Nothing is taken on trust: a file is rewritten only if all that stat(2) says of it is as it was, before it
+//! was read and when the new one takes its place; its owner, permissions, lists and flags cannot change without
+//! its change time. What has become of a directory meanwhile, the calls in it will tell, and what was done is
+//! then taken back.
 
-use std::collections::HashMap;
 use std::fs::{File, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::io::Errno;
 
 use crate::Seen;
 use crate::attributes::FileAttributes;
+use crate::held_directories::HeldDirectories;
+use crate::holes::Holes;
+use crate::path_map::PathMap;
 use crate::stamp::FileStamp;
+
+/// Of the content of files that are read before they are rewritten, as much as this is kept until then;
+/// what comes after is read again.
+const CONTENT: usize = 32 << 20;
 
 /// What was found. Hand it to [`crate::obstacles`] and then, by [`crate::Options::checked`], to
 /// [`crate::apply`].
 #[derive(Debug, Default)]
-pub struct CheckedFiles(Mutex<Checked>);
+pub struct CheckedFiles {
+    checked: Mutex<Checked>,
+    held: HeldDirectories,
+}
 
 #[derive(Debug, Default)]
 struct Checked {
-    found: HashMap<PathBuf, FoundFile>,
-    files: HashMap<PathBuf, (Vec<PathBuf>, Seen, CheckedFile)>,
-    directories: HashMap<PathBuf, u64>,
+    found: PathMap<FoundFile>,
+    files: PathMap<(Vec<PathBuf>, Seen, CheckedFile)>,
+    /// Their devices.
+    directories: PathMap<u64>,
+    /// How many bytes of content are kept.
+    kept: usize,
 }
 
 /// What is found of an open file, beside its content.
@@ -37,6 +50,8 @@ pub(crate) struct FoundFile {
     pub(crate) links: u64,
     /// How many bytes it takes on the disk.
     pub(crate) taken: u64,
+    /// Its content, where that was read and kept. It has no holes then.
+    pub(crate) content: Option<Arc<Vec<u8>>>,
 }
 
 impl FoundFile {
@@ -46,6 +61,7 @@ impl FoundFile {
             attributes: FileAttributes::of(file, found)?,
             links: found.nlink(),
             taken: found.blocks().saturating_mul(512),
+            content: None,
         })
     }
 }
@@ -60,16 +76,31 @@ pub(crate) struct CheckedFile {
     pub(crate) stamps: Vec<FileStamp>,
     /// How many bytes it takes on the disk.
     pub(crate) taken: u64,
+    pub(crate) content: Option<Arc<Vec<u8>>>,
 }
 
 impl CheckedFiles {
-    /// Finds out about a file that is open because a plan is made of its content, which `found` was said of
-    /// before: it need not be opened, and read, again.
-    pub fn look(&self, path: &Path, file: &File, found: &Metadata) {
+    /// Finds out about a file that is open because a plan is made of its content, which was read after
+    /// fstat(2) had said `seen` of it: it need not be opened, and read, again. Whether the content is kept;
+    /// of that there is a limit.
+    pub fn look(&self, path: &Path, file: &File, seen: &Metadata, content: &Arc<Vec<u8>>) -> bool {
         // What cannot be told is asked again, and why is said then.
-        if let Ok(found) = FoundFile::of(file, found) {
-            self.lock().found.insert(path.to_owned(), found);
+        let Ok(mut found) = FoundFile::of(file, seen) else { return false };
+        let is_whole = content.len() as u64 == seen.len()
+            && Holes::of(file, seen).is_ok_and(|holes| holes.is_empty());
+        let mut checked = self.lock();
+        let is_kept = is_whole && checked.kept + content.len() <= CONTENT;
+        if is_kept {
+            checked.kept += content.len();
+            found.content = Some(Arc::clone(content));
         }
+        checked.found.insert(path, found);
+        is_kept
+    }
+
+    /// The directories that were reached, held open.
+    pub(crate) fn held(&self) -> &HeldDirectories {
+        &self.held
     }
 
     /// What was found of the file at a path.
@@ -92,7 +123,7 @@ impl CheckedFiles {
         found: &CheckedFile,
     ) {
         let found = (also.to_vec(), *seen, found.clone());
-        self.lock().files.insert(path.to_owned(), found);
+        self.lock().files.insert(path, found);
     }
 
     /// The device of a directory in which names can be made.
@@ -101,10 +132,10 @@ impl CheckedFiles {
     }
 
     pub(crate) fn keep_directory(&self, path: &Path, device: u64) {
-        self.lock().directories.insert(path.to_owned(), device);
+        self.lock().directories.insert(path, device);
     }
 
     fn lock(&self) -> MutexGuard<'_, Checked> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.checked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -5,8 +5,8 @@
 //! Where files come, go or are replaced, whoever keeps a list has to see it: the time is given back
 //! when they are taken back, unless somebody else has changed the directory since.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -15,8 +15,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::change::FileChange;
 use crate::held::HeldDirectory;
-use crate::text;
+use crate::held_directories::HeldDirectories;
+use crate::path_map::PathMap;
 use crate::work::{FileWork, directory_of};
+use crate::{Error, text};
 
 /// When a directory was read and changed last: seconds since 1970, and nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,9 +38,11 @@ pub(crate) struct ChangedDirectory {
 
 /// The directories that some jobs change: what their times were, and whether they shall be so again.
 #[derive(Default)]
-pub(crate) struct DirectoryTimes(BTreeMap<PathBuf, FoundTimes>);
+pub(crate) struct DirectoryTimes(PathMap<FoundTimes>);
 
 struct FoundTimes {
+    /// Itself, where it stays open.
+    held: Option<Arc<HeldDirectory>>,
     found: AccessAndChange,
     /// Those that it gets once the jobs are done.
     due: Option<AccessAndChange>,
@@ -48,23 +52,39 @@ struct FoundTimes {
 
 impl DirectoryTimes {
     /// Before anything is written. What is not there yet has none.
-    pub(crate) fn of(jobs: &[FileWork]) -> DirectoryTimes {
-        let (mut all, mut relisted) = (BTreeSet::new(), BTreeSet::new());
+    pub(crate) fn of(jobs: &[FileWork], held: &HeldDirectories) -> DirectoryTimes {
+        let mut is_relisted: PathMap<bool> = PathMap::default();
         for job in jobs {
-            let directories = || job.change.paths().iter().map(|path| directory_of(path));
-            let temporaries = job.temporaries.iter().map(|path| directory_of(path));
-            all.extend(directories().chain(temporaries));
-            if !matches!(job.change, FileChange::Patch(_)) {
-                relisted.extend(directories());
+            let is_patched = matches!(job.change, FileChange::Patch(_));
+            for path in job.change.paths() {
+                *is_relisted.entry(directory_of(path)) |= !is_patched;
+            }
+            for path in &job.temporaries {
+                let _ = is_relisted.entry(directory_of(path));
             }
         }
-        let found = |directory: &Path| {
-            let found = HeldDirectory::open(directory).ok()?.times()?;
-            let due = Some(found).filter(|_| !relisted.contains(directory));
-            let given = AtomicBool::new(false);
-            Some((directory.to_owned(), FoundTimes { found, due, given }))
-        };
-        DirectoryTimes(all.into_iter().filter_map(found).collect())
+        let mut times = PathMap::default();
+        for (directory, is_relisted) in is_relisted.iter() {
+            if let Some((open, found, is_held)) = held.now(directory) {
+                let held = is_held.then_some(open);
+                let due = (!is_relisted).then_some(found);
+                let given = AtomicBool::new(false);
+                times.insert(directory, FoundTimes { held, found, due, given });
+            }
+        }
+        DirectoryTimes(times)
+    }
+
+    /// The directory that a path is in.
+    ///
+    /// # Errors
+    /// Those of [`HeldDirectory::open`].
+    pub(crate) fn directory(&self, path: &Path) -> Result<Arc<HeldDirectory>, Error> {
+        let directory = directory_of(path);
+        match self.0.get(directory).and_then(|times| times.held.as_ref()) {
+            Some(held) => Ok(Arc::clone(held)),
+            None => HeldDirectory::open(directory).map(Arc::new),
+        }
     }
 
     /// What is taken back has the times that it had before, where nobody else has changed it.
@@ -98,7 +118,7 @@ impl DirectoryTimes {
 
     /// Nothing was done: gives all of them back.
     pub(crate) fn give_all_back(&self) {
-        for (path, times) in &self.0 {
+        for (path, times) in self.0.iter() {
             give(path, Some(times.found));
         }
     }
@@ -106,11 +126,13 @@ impl DirectoryTimes {
     /// Those in which files have come, gone or been replaced, for the journal.
     pub(crate) fn changed(&self) -> Vec<ChangedDirectory> {
         let relisted = self.0.iter().filter(|(_, times)| times.due.is_none());
-        let changed = |(path, times): (&PathBuf, &FoundTimes)| {
+        let changed = |(path, times): (&Path, &FoundTimes)| {
             let after = HeldDirectory::open(path).ok()?.times()?;
-            Some(ChangedDirectory { path: path.clone(), before: times.found, after })
+            Some(ChangedDirectory { path: path.to_owned(), before: times.found, after })
         };
-        relisted.filter_map(changed).collect()
+        let mut all: Vec<_> = relisted.filter_map(changed).collect();
+        all.sort_unstable_by(|one, other| one.path.cmp(&other.path));
+        all
     }
 }
 

@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use crate::path_map::PathMap;
 use crate::{Error, pool};
 
 /// From how many files on a filesystem is synced as a whole. Fewer are synced one by one, on
@@ -41,7 +42,7 @@ impl SyncMethod {
 }
 
 /// Directories, and their devices where these are known.
-pub(crate) type TouchedDirectories = BTreeMap<PathBuf, Option<u64>>;
+pub(crate) type TouchedDirectories = PathMap<Option<u64>>;
 
 /// Filesystems, opened before anything is written: syncfs(2) reports what could not be written
 /// since then.
@@ -51,7 +52,7 @@ impl Filesystems {
     /// Those that these directories are on.
     pub(crate) fn of(directories: &TouchedDirectories) -> Result<Filesystems, Error> {
         let mut filesystems = BTreeMap::new();
-        for (directory, device) in directories {
+        for (directory, device) in directories.iter() {
             if device.is_some_and(|device| filesystems.contains_key(&device)) {
                 continue;
             }
@@ -64,7 +65,7 @@ impl Filesystems {
             let open = crate::journal::open_directory(directory)
                 .map_err(|error| Error::at("open", directory, error))?;
             let found = open.metadata().map_err(|error| Error::at("fstat", directory, error))?;
-            filesystems.entry(found.dev()).or_insert((directory.clone(), open));
+            filesystems.entry(found.dev()).or_insert((directory.to_owned(), open));
         }
         Ok(Filesystems(filesystems.into_values().collect()))
     }
@@ -83,7 +84,7 @@ pub(crate) fn directories(directories: &TouchedDirectories, threads: usize) -> R
     if SyncMethod::for_files(directories.len()) == SyncMethod::Filesystem {
         return Filesystems::of(directories)?.sync();
     }
-    let directories: Vec<_> = directories.keys().collect();
+    let directories: Vec<_> = directories.iter().map(|(directory, _)| directory).collect();
     pool::each(threads, &directories, |_, directory| crate::journal::sync_directory(directory))
         .map(drop)
 }

@@ -6,20 +6,26 @@ use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
+use std::sync::OnceLock;
 
-use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, RenameFlags, ResolveFlags};
+use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, RenameFlags, ResolveFlags, Statx, StatxFlags};
 use rustix::io::Errno;
 
 use crate::Error;
 use crate::directory_times::AccessAndChange;
-use crate::stamp::FileStamp;
+use crate::stamp::{FileIdentity, FileStamp};
 use crate::work::directory_of;
 
 /// As many links on a way as the kernel follows (path_resolution(7)).
 const MOST_LINKS: usize = 40;
 
 /// What is done in it is named by paths that lie in it.
-pub(crate) struct HeldDirectory(OwnedFd);
+#[derive(Debug)]
+pub(crate) struct HeldDirectory {
+    open: OwnedFd,
+    /// Which one it is, once it was asked.
+    identity: OnceLock<FileIdentity>,
+}
 
 impl HeldDirectory {
     /// The directory that a path is in.
@@ -39,7 +45,7 @@ impl HeldDirectory {
         let mut way = path.to_owned();
         for _ in 0..MOST_LINKS {
             match without_links(&way) {
-                Ok(open) => return Ok(HeldDirectory(open)),
+                Ok(open) => return Ok(HeldDirectory::opened(open)),
                 // Of a link, as it is asked for a directory.
                 Err(failure @ (Errno::LOOP | Errno::NOTDIR)) => {
                     way = past_a_link(&way, failure)?;
@@ -50,19 +56,44 @@ impl HeldDirectory {
         Err(Error::at("open", path, Errno::LOOP))
     }
 
+    /// The directory at an absolute path, if it is there and no symbolic link on the way: one call tells
+    /// what readlink(2) would tell of each of its names.
+    pub(crate) fn without_links(path: &Path) -> Option<HeldDirectory> {
+        without_links(path).ok().map(HeldDirectory::opened)
+    }
+
+    fn opened(open: OwnedFd) -> HeldDirectory {
+        HeldDirectory { open, identity: OnceLock::new() }
+    }
+
+    /// What statx(2) says of it.
+    pub(crate) fn statx(&self, what: StatxFlags) -> Result<Statx, Errno> {
+        let found = rustix::fs::statx(&self.open, "", AtFlags::EMPTY_PATH, what)?;
+        let _ = self.identity.set(FileStamp::of_statx(&found).identity());
+        Ok(found)
+    }
+
     /// When it was read and changed last; none where that cannot be told.
     pub(crate) fn times(&self) -> Option<AccessAndChange> {
-        rustix::fs::fstat(&self.0).ok().map(|found| AccessAndChange::of(&found))
+        rustix::fs::fstat(&self.open).ok().map(|found| AccessAndChange::of(&found))
+    }
+
+    /// The same, if it is known to be the one that a path leads to.
+    pub(crate) fn times_if_at(&self, path: &Path) -> Option<AccessAndChange> {
+        let known = self.identity.get()?;
+        let found = rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        let is_it = FileStamp::of_stat(&found).identity() == *known;
+        is_it.then(|| AccessAndChange::of(&found))
     }
 
     /// Gives it other times, where this user may.
     pub(crate) fn give_times(&self, times: AccessAndChange) {
-        let _ = rustix::fs::utimensat(&self.0, ".", &times.timestamps(), AtFlags::empty());
+        let _ = rustix::fs::utimensat(&self.open, ".", &times.timestamps(), AtFlags::empty());
     }
 
-    /// What lstat(2) says, to compare it with what was seen.
+    /// What lstat(2) says of what is here, to compare it with what was seen.
     pub(crate) fn stamp(&self, path: &Path) -> Result<FileStamp, Error> {
-        let found = rustix::fs::statat(&self.0, name(path), AtFlags::SYMLINK_NOFOLLOW);
+        let found = rustix::fs::statat(&self.open, name(path), AtFlags::SYMLINK_NOFOLLOW);
         found
             .map(|found| FileStamp::of_stat(&found))
             .map_err(|error| Error::at("lstat", path, error))
@@ -72,7 +103,7 @@ impl HeldDirectory {
     /// not block it.
     pub(crate) fn read(&self, path: &Path) -> Result<File, Error> {
         let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let open = |flags| rustix::fs::openat(&self.0, name(path), flags, Mode::empty());
+        let open = |flags| rustix::fs::openat(&self.open, name(path), flags, Mode::empty());
         let open = open(flags | OFlags::NOATIME).or_else(|_| open(flags));
         open.map(File::from).map_err(|error| Error::at("open", path, error))
     }
@@ -80,7 +111,7 @@ impl HeldDirectory {
     /// Creates a file that nobody else can open yet.
     pub(crate) fn create(&self, path: &Path) -> Result<File, Error> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
-        rustix::fs::openat(&self.0, name(path), flags | OFlags::CLOEXEC, Mode::from(0o600))
+        rustix::fs::openat(&self.open, name(path), flags | OFlags::CLOEXEC, Mode::from(0o600))
             .map(File::from)
             .map_err(|error| Error::at("create", path, error))
     }
@@ -91,10 +122,10 @@ impl HeldDirectory {
     /// If it was exchanged before it was open: a link is not followed, and what is in another
     /// directory must not be made readable with it.
     pub(crate) fn make_directory(&self, path: &Path) -> Result<File, Error> {
-        rustix::fs::mkdirat(&self.0, name(path), Mode::from(0o700))
+        rustix::fs::mkdirat(&self.open, name(path), Mode::from(0o700))
             .map_err(|error| Error::at("mkdir", path, error))?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let made = match rustix::fs::openat(&self.0, name(path), flags, Mode::empty()) {
+        let made = match rustix::fs::openat(&self.open, name(path), flags, Mode::empty()) {
             Err(Errno::LOOP | Errno::NOTDIR) => return Err(exchanged(path)),
             made => made.map_err(|error| Error::at("open", path, error))?,
         };
@@ -109,10 +140,10 @@ impl HeldDirectory {
 
     /// Makes a symbolic link, and opens it (O_PATH).
     pub(crate) fn make_link(&self, path: &Path, target: &Path) -> Result<File, Error> {
-        rustix::fs::symlinkat(target, &self.0, name(path))
+        rustix::fs::symlinkat(target, &self.open, name(path))
             .map_err(|error| Error::at("symlink", path, error))?;
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let link = rustix::fs::openat(&self.0, name(path), flags, Mode::empty());
+        let link = rustix::fs::openat(&self.open, name(path), flags, Mode::empty());
         let link = File::from(link.map_err(|error| Error::at("open", path, error))?);
         let found = link.metadata().map_err(|error| Error::at("fstat", path, error))?;
         if found.is_symlink() { Ok(link) } else { Err(exchanged(path)) }
@@ -120,13 +151,13 @@ impl HeldDirectory {
 
     /// Gives what is at a path here one more name (a hard link).
     pub(crate) fn link(&self, path: &Path, to: &HeldDirectory, new: &Path) -> Result<(), Error> {
-        rustix::fs::linkat(&self.0, name(path), &to.0, name(new), AtFlags::empty())
+        rustix::fs::linkat(&self.open, name(path), &to.open, name(new), AtFlags::empty())
             .map_err(|error| Error::at("link", new, error))
     }
 
     /// Renames over whatever file is at the new path.
     pub(crate) fn rename(&self, path: &Path, to: &HeldDirectory, new: &Path) -> Result<(), Error> {
-        rustix::fs::renameat(&self.0, name(path), &to.0, name(new))
+        rustix::fs::renameat(&self.open, name(path), &to.open, name(new))
             .map_err(|error| Error::at("rename", new, error))
     }
 
@@ -139,7 +170,7 @@ impl HeldDirectory {
         new: &Path,
     ) -> Result<(), Error> {
         let flags = RenameFlags::NOREPLACE;
-        match rustix::fs::renameat_with(&self.0, name(path), &to.0, name(new), flags) {
+        match rustix::fs::renameat_with(&self.open, name(path), &to.open, name(new), flags) {
             // NFS and old kernels. A directory goes over an empty directory at most, and a hard
             // link is never made over anything.
             Err(Errno::INVAL | Errno::NOSYS) if is_directory => self.rename(path, to, new),
@@ -153,19 +184,13 @@ impl HeldDirectory {
 
     /// Removes a file or link.
     pub(crate) fn unlink(&self, path: &Path) -> Result<(), Errno> {
-        rustix::fs::unlinkat(&self.0, name(path), AtFlags::empty())
+        rustix::fs::unlinkat(&self.open, name(path), AtFlags::empty())
     }
 
     /// Removes an empty directory.
     pub(crate) fn remove_directory(&self, path: &Path) -> Result<(), Errno> {
-        rustix::fs::unlinkat(&self.0, name(path), AtFlags::REMOVEDIR)
+        rustix::fs::unlinkat(&self.open, name(path), AtFlags::REMOVEDIR)
     }
-}
-
-/// Whether a directory is there, and no symbolic link on the way to it: one call tells what
-/// readlink(2) would tell of each of its names.
-pub(crate) fn is_real(directory: &Path) -> bool {
-    without_links(directory).is_ok()
 }
 
 /// Something else is where becalm had made something.
@@ -243,7 +268,7 @@ mod tests {
         let inode = |path: &Path| fs::metadata(path).unwrap().ino();
         for way in ["real/sub", "relative/sub", "absolute/sub", "dots"] {
             let held = HeldDirectory::open(&at(way)).unwrap();
-            assert_eq!(File::from(held.0).metadata().unwrap().ino(), inode(&at("real/sub")));
+            assert_eq!(File::from(held.open).metadata().unwrap().ino(), inode(&at("real/sub")));
         }
         symlink("loop", at("loop")).unwrap();
         fs::write(at("file"), "").unwrap();

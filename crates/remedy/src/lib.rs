@@ -11,9 +11,12 @@
 //! | `check` | a plan against the files: every reason to refuse it |
 //! | `checked_files` | what a check found out, so that applying does not ask again |
 //! | `change` | one change, resolved, with all that its inverse needs |
-//! | `work` | doing changes: new files beside their targets, then renames |
+//! | `work` | doing changes: renames, once the new files are there |
+//! | `new_files` | writing these beside their targets |
 //! | `content` | the content of a new file, and where it comes from |
 //! | `held` | a directory held open, in which others may write, too |
+//! | `held_directories` | those that stay open until all is done in them |
+//! | `path_map` | maps by path |
 //! | `rewrite` | the patched version of a file, in one pass |
 //! | `holes` | the parts of a file that take no room, and stay so |
 //! | `attributes` | what a file has beside its content |
@@ -44,11 +47,14 @@ mod error;
 mod file_state;
 mod forget;
 mod held;
+mod held_directories;
 mod holes;
 mod journal;
 mod list;
 mod look;
 mod manifest;
+mod new_files;
+mod path_map;
 mod plan;
 mod pool;
 mod renew;

@@ -8,7 +8,7 @@ use std::path::Path;
 use recording::ByteUnits;
 use rustix::fs::OFlags;
 
-use crate::Seen;
+use crate::{Error, Seen};
 
 /// Which file it is: device and inode.
 pub(crate) type FileIdentity = (u64, u64);
@@ -23,6 +23,12 @@ pub(crate) struct FileStamp {
 impl FileStamp {
     pub(crate) fn of(found: &Metadata) -> FileStamp {
         FileStamp { device: found.dev(), seen: Seen::from_metadata(found) }
+    }
+
+    /// What lstat(2) says of a path.
+    pub(crate) fn at(path: &Path) -> Result<FileStamp, Error> {
+        let found = rustix::fs::lstat(path).map_err(|error| Error::at("lstat", path, error))?;
+        Ok(FileStamp::of_stat(&found))
     }
 
     /// The same from what rustix calls it.

@@ -23,19 +23,20 @@ pub(crate) struct Hex {
 }
 
 impl TextForm {
-    fn of(bytes: &[u8]) -> TextForm {
-        match std::str::from_utf8(bytes) {
-            Ok(text) if text.chars().all(is_readable) => TextForm::Text(text.to_owned()),
-            _ => TextForm::Hex(Hex { hex: to_hex(bytes) }),
-        }
-    }
-
     fn bytes(self) -> Option<Vec<u8>> {
         match self {
             TextForm::Text(text) => Some(text.into_bytes()),
             TextForm::Hex(Hex { hex }) => from_hex(&hex),
         }
     }
+}
+
+/// Bytes as text, if a person can read it.
+fn readable(bytes: &[u8]) -> Option<&str> {
+    // Nearly all is of these alone, which takes no look at characters.
+    let is_plain = |byte: &u8| matches!(byte, b' '..=b'~' | b'\0');
+    let text = std::str::from_utf8(bytes).ok()?;
+    (bytes.iter().all(is_plain) || text.chars().all(is_readable)).then_some(text)
 }
 
 /// Whether a character may stand in text that a person reads. NUL ends the strings of an ELF
@@ -46,8 +47,13 @@ fn is_readable(char: char) -> bool {
 
 /// Bytes in hexadecimal.
 pub(crate) fn to_hex(bytes: &[u8]) -> String {
-    let digit = |half: u8| char::from_digit(half.into(), 16).unwrap_or('0');
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+    let digit = |half: u8| char::from(b"0123456789abcdef"[usize::from(half & 15)]);
+    let mut hex = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        hex.push(digit(byte >> 4));
+        hex.push(digit(*byte));
+    }
+    hex
 }
 
 /// Bytes from hexadecimal; none, if it is not that.
@@ -68,7 +74,10 @@ pub(crate) mod bytes {
     use super::*;
 
     pub(crate) fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
-        TextForm::of(bytes).serialize(serializer)
+        match readable(bytes) {
+            Some(text) => serializer.serialize_str(text),
+            None => TextForm::Hex(Hex { hex: to_hex(bytes) }).serialize(serializer),
+        }
     }
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use crate::change::{FileChange, ItemKind};
 use crate::content::NewContent;
 use crate::directory_times::{ChangedDirectory, DirectoryTimes};
+use crate::held_directories::HeldDirectories;
 use crate::journal::{self, Journal, JournalRecord, JournalStage, Story};
 use crate::look::{self, FoundState};
 use crate::work::{self, FileWork};
-use crate::{Changed, Error, Options, Tally, check, pool, state};
+use crate::{Changed, Error, Options, Tally, check, new_files, pool, state};
 
 /// How to undo.
 #[derive(Clone, Copy, Debug, Default)]
@@ -93,7 +94,8 @@ pub fn undo(id: &str, options: &Options, how: UndoOptions) -> Result<Undone, Err
             !skipped.any(|skipped| skipped == directory.path)
         };
         let directories: Vec<_> = story.directories.iter().filter(is_whole).cloned().collect();
-        let times = DirectoryTimes::of(&jobs).taking_back(&directories);
+        let held = HeldDirectories::default();
+        let times = DirectoryTimes::of(&jobs, &held).taking_back(&directories);
         undone.left = take_back_jobs(&mut journal, id, jobs, (was_applied, &times), options)?;
         let is_back = |change: &&FileChange| {
             !undone.skipped.iter().any(|skipped| change.paths().contains(&skipped.path))
@@ -158,7 +160,7 @@ fn take_back_jobs(
         let paths: Vec<_> = jobs.iter().flat_map(|job| job.temporaries.clone()).collect();
         work::clean(paths.iter().map(PathBuf::as_path))
     };
-    if let Err(failure) = work::write(&mut jobs, options) {
+    if let Err(failure) = new_files::write(&mut jobs, times, options) {
         // Nothing has been taken back. If this fails as well, a later becalm tidies up.
         if litter(&jobs).is_ok() && was_applied {
             times.give_all_back();

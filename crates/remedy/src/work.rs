@@ -1,26 +1,24 @@
-//! Does changes: writes all new files beside their targets, then renames.
+//! Does changes: once all new files are beside their targets, renames.
 //!
-//! Between the two, the caller makes the journal say that renaming may begin.
+//! Before that, the caller makes the journal say that renaming may begin.
 
-use std::collections::{BTreeMap, HashMap};
-use std::fs::{File, Metadata, Permissions};
 use std::io::ErrorKind;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use recording::ByteUnits;
 use rustix::io::Errno;
 
-use crate::change::{FileChange, FilePatch, Item, ItemKind, Replacement, Turn};
-use crate::content::{self, NewContent};
+use crate::change::{FileChange, FilePatch, Item, ItemKind, Turn};
+use crate::content::NewContent;
 use crate::directory_times::DirectoryTimes;
-use crate::durable::{self, Filesystems, SyncMethod};
+use crate::durable::{self, TouchedDirectories};
 use crate::held::{HeldDirectory, exchanged};
 use crate::journal::temporary_prefix;
-use crate::rewrite::{self, Rewritten};
+use crate::path_map::PathMap;
 use crate::stamp::{FileIdentity, FileStamp};
-use crate::{Error, Options, Progress, pool};
+use crate::{Error, Options, pool};
 
 /// A change that is to be made, and what it takes.
 pub(crate) struct FileWork<'a> {
@@ -35,8 +33,10 @@ pub(crate) struct FileWork<'a> {
     pub(crate) device: Option<u64>,
     /// How many bytes a file that is patched takes on the disk, where that is known.
     pub(crate) taken: Option<u64>,
+    /// Its content, where whoever planned has read that after the stamps were taken: then there are no holes.
+    pub(crate) read: Option<Arc<Vec<u8>>>,
     /// Which file these are names of, once it is written: nothing else is renamed.
-    written: Option<FileIdentity>,
+    pub(crate) written: Option<FileIdentity>,
 }
 
 /// See [`Options::large`].
@@ -48,14 +48,19 @@ impl<'a> FileWork<'a> {
         stamps: Vec<FileStamp>,
         content: NewContent<'a>,
     ) -> FileWork<'a> {
-        let (temporaries, device, taken, written) = (Vec::new(), None, None, None);
-        FileWork { change, stamps, content, temporaries, device, taken, written }
+        let (temporaries, device, taken, read, written) = (Vec::new(), None, None, None, None);
+        FileWork { change, stamps, content, temporaries, device, taken, read, written }
     }
 
     /// The device of the directory that one of its paths is in, where that is known.
-    fn device_of(&self, path: &Path) -> Option<u64> {
+    pub(crate) fn device_of(&self, path: &Path) -> Option<u64> {
         let is_in_it = directory_of(path) == directory_of(self.change.path());
         self.device.filter(|_| is_in_it)
+    }
+
+    /// Its first new file; the root, where there is none.
+    pub(crate) fn temporary(&self) -> &Path {
+        self.temporaries.first().map_or(Path::new("/"), PathBuf::as_path)
     }
 
     /// What is left of it if it does not come to be made.
@@ -118,150 +123,6 @@ pub(crate) fn there_above(path: &Path) -> &Path {
     path.ancestors().skip(1).find(|directory| directory.is_dir()).unwrap_or(Path::new("/"))
 }
 
-/// Writes all new files beside their targets, and waits until they are on the disk. The changes
-/// then know the versions before and after.
-pub(crate) fn write(jobs: &mut [FileWork], options: &Options) -> Result<(), Error> {
-    let new: Vec<_> = jobs.iter().flat_map(|job| &job.temporaries).collect();
-    let way = SyncMethod::for_files(new.len());
-    let directories = jobs.iter().flat_map(|job| {
-        job.temporaries.iter().map(|path| (directory_of(path).to_owned(), job.device_of(path)))
-    });
-    let directories = directories.collect();
-    let filesystems = match way {
-        SyncMethod::Filesystem => Some(Filesystems::of(&directories)?),
-        SyncMethod::Each => None,
-    };
-    let (written, of) = (AtomicUsize::new(0), jobs.len());
-    let changes = pool::each(options.threads, jobs, |_, job| {
-        let change = write_one(job, way)?;
-        let written = written.fetch_add(1, Ordering::Relaxed) + 1;
-        (options.progress)(Progress { written, of });
-        Ok(change)
-    })?;
-    if let Some(filesystems) = filesystems {
-        filesystems.sync()?;
-    }
-    for (job, change) in jobs.iter_mut().zip(changes) {
-        (job.change, job.written) = change;
-    }
-    Ok(())
-}
-
-/// A change that knows its versions, and the new file, where there is one.
-type WrittenChange<Change> = (Change, Option<FileIdentity>);
-
-fn write_one(job: &FileWork, way: SyncMethod) -> Result<WrittenChange<FileChange>, Error> {
-    Ok(match &job.change {
-        FileChange::Patch(patch) => {
-            let (patch, written) = write_patched(patch, job, way)?;
-            (FileChange::Patch(patch), written)
-        }
-        FileChange::Add(item) => {
-            let (item, written) = write_added(item, job, way)?;
-            (FileChange::Add(item), written)
-        }
-        FileChange::Replace(replaced) => {
-            let (after, written) = write_added(&replaced.after, job, way)?;
-            let before = replaced.before.clone();
-            (FileChange::Replace(Box::new(Replacement { before, after })), written)
-        }
-        change @ FileChange::Remove(_) => (change.clone(), None),
-    })
-}
-
-fn write_patched(
-    patch: &FilePatch,
-    job: &FileWork,
-    way: SyncMethod,
-) -> Result<WrittenChange<FilePatch>, Error> {
-    let ([path, ..], [temporary, more @ ..]) = (patch.names.as_slice(), job.temporaries.as_slice())
-    else {
-        return Ok((patch.clone(), None));
-    };
-    let directory = HeldDirectory::of(path)?;
-    let source = directory.read(path)?;
-    let is_same = || -> Result<Metadata, Error> {
-        let found = source.metadata().map_err(|error| Error::at("fstat", path, error))?;
-        if job.stamps.first() == Some(&FileStamp::of(&found)) {
-            Ok(found)
-        } else {
-            Err(changed(path))
-        }
-    };
-    let found = is_same()?;
-    let target = directory.create(temporary)?;
-    let Rewritten { before, after, filled } =
-        rewrite::rewrite(&source, &found, &patch.edits, &patch.holes, &target)
-            .map_err(|failure| failure.at(path, temporary))?;
-    is_same()?;
-    if !patch.before.admits(&before) || !patch.after.admits(&after) {
-        return Err(Error::refused(path, "has another content than expected"));
-    }
-    let written = patch.attributes.give(&target, temporary)?;
-    way.finish(&target, temporary)?;
-    for name in more {
-        directory.link(temporary, &HeldDirectory::of(name)?, name)?;
-    }
-    let holes = if patch.holes.is_empty() { filled } else { patch.holes.clone() };
-    let patch = FilePatch { before, after, holes, ..patch.clone() };
-    Ok((patch, Some(FileStamp::of(&written).identity())))
-}
-
-/// Which file an open one is.
-fn identity(file: &File, path: &Path) -> Result<FileIdentity, Error> {
-    let found = file.metadata().map_err(|error| Error::at("fstat", path, error))?;
-    Ok(FileStamp::of(&found).identity())
-}
-
-fn write_added(item: &Item, job: &FileWork, way: SyncMethod) -> Result<WrittenChange<Item>, Error> {
-    let [temporary] = job.temporaries.as_slice() else { return Ok((item.clone(), None)) };
-    let directory = HeldDirectory::of(temporary)?;
-    let (new, item) = match &item.thing {
-        ItemKind::Directory { mode } => {
-            let new = directory.make_directory(temporary)?;
-            give(item, *mode, &new, temporary)?;
-            (new, item.clone())
-        }
-        ItemKind::Link { target } => {
-            let new = directory.make_link(temporary, target)?;
-            if let Some(attributes) = &item.attributes {
-                attributes.give_to_link(&new, temporary)?;
-            }
-            (new, item.clone())
-        }
-        ItemKind::File { seen: Some(seen), .. } => {
-            let new = content::whole_file(&job.content, seen, &directory, temporary)?;
-            way.finish(&new, temporary)?;
-            (new, item.clone())
-        }
-        ItemKind::File { version, mode, .. } => {
-            let new = directory.create(temporary)?;
-            let read = content::write(&job.content, &new, temporary)?;
-            give(item, *mode, &new, temporary)?;
-            way.finish(&new, temporary)?;
-            if !version.admits(&read) {
-                return Err(Error::refused(&item.path, "its kept copy is damaged"));
-            }
-            let mut item = item.clone();
-            if let ItemKind::File { version, .. } = &mut item.thing {
-                *version = read;
-            }
-            (new, item)
-        }
-    };
-    Ok((item, Some(identity(&new, temporary)?)))
-}
-
-/// Gives a new file or directory the attributes of what it is to be, or else the permissions.
-fn give(item: &Item, mode: u32, new: &File, temporary: &Path) -> Result<(), Error> {
-    match &item.attributes {
-        Some(attributes) => attributes.give(new, temporary).map(drop),
-        None => new
-            .set_permissions(Permissions::from_mode(mode))
-            .map_err(|error| Error::at("fchmod", temporary, error)),
-    }
-}
-
 /// Makes the changes, kind by kind, gives directories the times that are due, and waits until all is
 /// on the disk. Gives back the directories that could not be removed, because they are not empty.
 pub(crate) fn commit(
@@ -271,7 +132,7 @@ pub(crate) fn commit(
 ) -> Result<Vec<PathBuf>, Error> {
     let mut left = Vec::new();
     let patched = PatchedDirectories::of(jobs, times);
-    let mut touched = BTreeMap::new();
+    let mut touched = TouchedDirectories::default();
     let mut last = None;
     for turn in Turn::ALL {
         let due: Vec<_> = jobs.iter().filter(|job| job.change.turn() == turn).collect();
@@ -287,14 +148,14 @@ pub(crate) fn commit(
         let threads = if turn.is_ordered() { 1 } else { options.threads };
         let done = pool::each(threads, &due, |_, job| commit_one(job, &patched))?;
         left.extend(done.into_iter().flatten());
-        let changed = due.iter().flat_map(|job| {
-            let paths = job.change.paths().iter();
-            paths.map(|path| (directory_of(path).to_owned(), job.device_of(path)))
-        });
-        touched.extend(changed);
+        for job in &due {
+            for path in job.change.paths() {
+                *touched.entry(directory_of(path)) = job.device_of(path);
+            }
+        }
         if turn == Turn::RemoveDirectories {
             // One that was removed is on the disk as a change of the one above it.
-            touched.retain(|directory, _| directory.is_dir());
+            touched.retain(Path::is_dir);
         }
     }
     times.give_back();
@@ -307,14 +168,14 @@ pub(crate) fn commit(
 struct PatchedDirectories<'a> {
     times: &'a DirectoryTimes,
     /// Of what else is changed in it, none is counted off: its times are given at the end.
-    left: HashMap<&'a Path, AtomicUsize>,
+    left: PathMap<AtomicUsize>,
 }
 
 impl<'a> PatchedDirectories<'a> {
     fn of(jobs: &'a [FileWork], times: &'a DirectoryTimes) -> PatchedDirectories<'a> {
-        let mut left: HashMap<&Path, AtomicUsize> = HashMap::new();
+        let mut left: PathMap<AtomicUsize> = PathMap::default();
         for path in jobs.iter().flat_map(|job| job.change.paths()) {
-            *left.entry(directory_of(path)).or_default().get_mut() += 1;
+            *left.entry(directory_of(path)).get_mut() += 1;
         }
         PatchedDirectories { times, left }
     }
@@ -344,8 +205,9 @@ fn replace_names(
 ) -> Result<(), Error> {
     let names = patch.names.iter().zip(&job.temporaries).zip(&job.stamps);
     for (at, ((name, temporary), stamp)) in names.enumerate() {
-        let directory = HeldDirectory::of(name)?;
-        let found = directory.stamp(name)?;
+        let directory = patched.times.directory(name)?;
+        // By its whole path: what is held may have been moved away.
+        let found = FileStamp::at(name)?;
         // Renaming over one name changes the inode behind the others.
         if !(found == *stamp || at > 0 && found.same_content(stamp)) {
             return Err(changed(name));
@@ -399,7 +261,7 @@ fn remove(item: &Item, job: &FileWork) -> Result<Option<PathBuf>, Error> {
 
 /// Removes what an interrupted work has left beside the files.
 pub(crate) fn clean<'a>(litter: impl Iterator<Item = &'a Path>) -> Result<(), Error> {
-    let mut directories = BTreeMap::new();
+    let mut directories = TouchedDirectories::default();
     for path in litter {
         let directory = match HeldDirectory::of(path) {
             Ok(directory) => directory,
@@ -418,7 +280,7 @@ pub(crate) fn clean<'a>(litter: impl Iterator<Item = &'a Path>) -> Result<(), Er
             removed => removed,
         };
         match removed {
-            Ok(()) => drop(directories.insert(directory_of(path).to_owned(), None)),
+            Ok(()) => drop(directories.insert(directory_of(path), None)),
             Err(Errno::NOENT) => {}
             Err(error) => return Err(Error::at("unlink", path, error)),
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use remedy::CheckedFiles;
 
-use super::collect::{Collected, add_programs, collect};
+use super::collect::{Collected, ElfFileNames, ReadFile, add_programs, collect};
 use super::compare::{Compared, compare};
 use super::copies::LibraryCopies;
 use super::farm::root_of;
@@ -43,7 +43,8 @@ pub(super) fn plan(
     let paths = &real(paths)?;
     refuse_immutable(paths.iter().filter_map(|path| store_of(path)), options)?;
     progress(BindProgress::Looking);
-    let Collected { mut files, left_out, stores } = collect(world, paths)?;
+    let checked = CheckedFiles::default();
+    let Collected { mut files, left_out, stores } = collect(world, &checked, paths)?;
     add_programs(&mut files, &options.environments);
     refuse_immutable(stores.iter().cloned(), options)?;
     let stores: BTreeSet<PackageStore> =
@@ -82,7 +83,6 @@ pub(super) fn plan(
     let distrusted: BTreeMap<PathBuf, UnboundFile> =
         roots.into_iter().filter_map(|root| Some((root.clone(), distrusted(&root)?))).collect();
     lessons.left_out.extend(distrusted.values().cloned());
-    let checked = CheckedFiles::default();
     let known = BindFacts {
         world,
         checked: &checked,
@@ -211,8 +211,7 @@ fn make(
         if let Some(earlier) = made.get(number).filter(|earlier| earlier.request == *request) {
             return Ok(Arc::clone(earlier));
         }
-        let path = known.files[*number].path();
-        edited(known.checked, *number, path, request, room)
+        edited(known.checked, (*number, &known.files[*number]), request, room)
             .map(Arc::new)
             .map_err(|reason| (*number, reason))
     };
@@ -247,21 +246,31 @@ pub(super) enum Unmade {
 
 fn edited(
     checked: &CheckedFiles,
-    number: usize,
-    path: &Path,
+    (number, file): (usize, &ElfFileNames),
     request: &EditRequest,
     room: EditRoom,
 ) -> Result<BindAttempt, Unmade> {
+    let read;
+    let ReadFile { seen, content } = match &file.read {
+        Some(read) => read,
+        None => {
+            read = read_again(checked, file.path())?;
+            &read
+        }
+    };
+    let edited = edit(content, request, room)?;
+    let after = apply(content, &edited.patches)?;
+    let object = Arc::new(ElfObject::parse(&after)?);
+    Ok(BindAttempt { number, request: request.clone(), seen: *seen, edited, object })
+}
+
+/// Reads a file that was not kept, and finds out what changing it takes.
+fn read_again(checked: &CheckedFiles, path: &Path) -> Result<ReadFile, Unmade> {
     let (file, found) = open_unnoticed(path)?;
     let seen = remedy::Seen::from_metadata(&found);
-    let bytes = source::read(&file, 0, seen.size.0 as usize)?;
-    let edited = edit(&bytes, request, room)?;
-    if !edited.patches.is_empty() {
-        checked.look(path, &file, &found);
-    }
-    let after = apply(&bytes, &edited.patches)?;
-    let object = Arc::new(ElfObject::parse(&after)?);
-    Ok(BindAttempt { number, request: request.clone(), seen, edited, object })
+    let content = Arc::new(source::read(&file, 0, seen.size.0 as usize)?);
+    checked.look(path, &file, &found, &content);
+    Ok(ReadFile { seen, content })
 }
 
 /// The world once these edits, and all that is new, are applied.

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use access::{AclEntry, posix_acl};
 use rustix::io::Errno;
 
+use super::collect::ElfFileNames;
 use crate::FileId;
 
 /// What keeps some users from a file: its own permissions, or those of a directory on the way to
@@ -44,10 +45,16 @@ pub(super) struct Closed {
 }
 
 impl Closed {
-    pub fn of(names: &HashMap<FileId, PathBuf>) -> Closed {
+    /// Of files by these names; what was read of some is known.
+    pub fn of(names: &HashMap<FileId, PathBuf>, files: &[ElfFileNames]) -> Closed {
         let (mut bars, mut closed) = (Bars::default(), Closed::default());
+        let read: HashMap<FileId, &ElfFileNames> =
+            files.iter().map(|file| (file.id, file)).collect();
         for (id, path) in names {
-            let [loaded, used] = bars.of_each(path, [LOADED, USED]);
+            // By the name that it was found by there is no link on the way.
+            let known = read.get(id).filter(|file| file.path() == path);
+            let known = known.map(|file| Permissions::of_read(file));
+            let [loaded, used] = bars.of_each(path, known, [LOADED, USED]);
             closed.loaded.insert(*id, loaded);
             closed.used.insert(*id, used);
         }
@@ -73,7 +80,7 @@ impl Bars {
     /// All that keeps some users from a file or directory by this path, where these rights of
     /// others are enough: any of them.
     pub fn of(&mut self, path: &Path, enough: u32) -> BTreeSet<AccessBar> {
-        let [bars] = self.of_each(path, [enough]);
+        let [bars] = self.of_each(path, None, [enough]);
         bars
     }
 
@@ -81,19 +88,27 @@ impl Bars {
     fn of_each<const N: usize>(
         &mut self,
         path: &Path,
+        known: Option<Permissions>,
         enough: [u32; N],
     ) -> [BTreeSet<AccessBar>; N] {
         let mut bars = self.on_the_way(path);
-        let mut seen = fs::symlink_metadata(path).ok();
-        if seen.as_ref().is_some_and(Metadata::is_symlink) {
-            seen = fs::metadata(path).ok();
-            if let Ok(real) = path.canonicalize() {
-                bars.extend(self.on_the_way(&real));
-            }
-        }
-        let Some(seen) = seen else { return enough.map(|_| bars.clone()) };
+        let Some(seen) = known.or_else(|| self.seen(path, &mut bars)) else {
+            return enough.map(|_| bars.clone());
+        };
         let list = posix_acl(path);
         enough.map(|enough| bars.iter().cloned().chain(own(&seen, &list, enough)).collect())
+    }
+
+    /// The permissions of what a path leads to; of a link, what is on the way from there is added.
+    fn seen(&mut self, path: &Path, bars: &mut BTreeSet<AccessBar>) -> Option<Permissions> {
+        let seen = fs::symlink_metadata(path).ok()?;
+        if !seen.is_symlink() {
+            return Some(Permissions::of(&seen));
+        }
+        if let Ok(real) = path.canonicalize() {
+            bars.extend(self.on_the_way(&real));
+        }
+        fs::metadata(path).ok().as_ref().map(Permissions::of)
     }
 
     fn on_the_way(&mut self, path: &Path) -> BTreeSet<AccessBar> {
@@ -107,14 +122,34 @@ impl Bars {
     }
 }
 
+/// What stat(2) says of who may do what.
+struct Permissions {
+    mode: u32,
+    uid: u32,
+    gid: u32,
+    id: FileId,
+}
+
+impl Permissions {
+    fn of(seen: &Metadata) -> Permissions {
+        let id = FileId { device: seen.dev(), inode: seen.ino() };
+        Permissions { mode: seen.mode(), uid: seen.uid(), gid: seen.gid(), id }
+    }
+
+    fn of_read(file: &ElfFileNames) -> Permissions {
+        let ElfFileNames { mode, uid, gid, id, .. } = *file;
+        Permissions { mode, uid, gid, id }
+    }
+}
+
 /// The bar that the permissions of one file or directory are, by its access control list, if it has
 /// one.
 fn own(
-    seen: &Metadata,
+    seen: &Permissions,
     list: &Result<Option<Vec<AclEntry>>, Errno>,
     enough: u32,
 ) -> Option<AccessBar> {
-    let (owner, group) = (seen.uid(), seen.gid());
+    let (owner, group) = (seen.uid, seen.gid);
     match list {
         Ok(None) | Err(Errno::NOTSUP) => {}
         Ok(Some(entries)) => {
@@ -124,9 +159,12 @@ fn own(
             let all_pass = pass.iter().all(|(.., passes)| *passes);
             return (!all_pass).then_some(AccessBar::List { owner, group, pass });
         }
-        Err(_) => return Some(AccessBar::Unknown { device: seen.dev(), inode: seen.ino() }),
+        Err(_) => {
+            let FileId { device, inode } = seen.id;
+            return Some(AccessBar::Unknown { device, inode });
+        }
     }
-    let may = |shift: u32| (seen.mode() >> shift) & enough != 0;
+    let may = |shift: u32| (seen.mode >> shift) & enough != 0;
     match (may(0), may(3)) {
         (true, true) => None,
         (true, false) => Some(AccessBar::NotGroup(group)),

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rayon::prelude::*;
+use remedy::CheckedFiles;
 
 use super::dlopen;
 use super::places::depends_on_place;
@@ -35,11 +36,23 @@ pub(super) struct ElfFileNames {
     pub links: u64,
     /// Permissions, with the bits for other rights.
     pub mode: u32,
+    pub uid: u32,
+    pub gid: u32,
     pub object: Arc<ElfObject>,
     /// Whether it may open libraries by name, where that was found out.
     pub may_dlopen: Option<bool>,
     /// Whether it lies in the given paths; else it is a program that was seen to load what does.
     pub is_given: bool,
+    /// What was read of it, where an edit is likely and there was memory for it.
+    pub read: Option<ReadFile>,
+}
+
+/// A file's content.
+#[derive(Debug)]
+pub(super) struct ReadFile {
+    /// What was seen of it before.
+    pub seen: remedy::Seen,
+    pub content: Arc<Vec<u8>>,
 }
 
 impl ElfFileNames {
@@ -58,7 +71,7 @@ impl ElfFileNames {
     /// Whether it has names in several directories, and may find other files from each.
     pub fn is_in_several_places(&self) -> bool {
         let mut others = self.names[1..].iter();
-        depends_on_place(&self.object) && others.any(|name| name.parent() != self.path().parent())
+        others.any(|name| name.parent() != self.path().parent()) && depends_on_place(&self.object)
     }
 
     /// Whether it is started as a program, rather than loaded by one. Some libraries name an
@@ -86,14 +99,19 @@ pub(super) struct Collected {
 /// The ELF files at and below `paths`. In directories only what is named `*.so*` or may be executed
 /// is looked at, and symbolic links are not followed: what they lead to is found where it lies,
 /// or lies elsewhere and is not meant.
-pub(super) fn collect(world: &dyn World, paths: &[PathBuf]) -> Result<Collected, BindError> {
+pub(super) fn collect(
+    world: &dyn World,
+    checked: &CheckedFiles,
+    paths: &[PathBuf],
+) -> Result<Collected, BindError> {
+    let walker = &Walker { world, checked };
     let mut found = Vec::new();
     for path in paths {
         let at = |error| BindError::Path { path: path.clone(), error };
         if fs::metadata(path).map_err(at)?.is_dir() {
-            found.par_extend(walk(world, path).into_par_iter());
+            found.par_extend(walker.walk(path).into_par_iter());
         } else {
-            found.push(read(path, true));
+            found.push(walker.read(path, true));
         }
     }
     let (mut collected, mut links) = (Collected::default(), 0);
@@ -129,7 +147,7 @@ pub(super) fn collect(world: &dyn World, paths: &[PathBuf]) -> Result<Collected,
 pub(super) fn add_programs(files: &mut Vec<ElfFileNames>, environments: &[StartEnvironment]) {
     let seen = environments.iter().filter(|seen| !seen.opens.is_empty());
     for program in seen.flat_map(|seen| &seen.programs) {
-        let Ok(file) = read_elf(program) else { continue };
+        let Ok(file) = read_elf(program, None) else { continue };
         if files.iter().all(|known| known.id != file.id) {
             files.push(ElfFileNames { is_given: false, ..file });
         }
@@ -145,13 +163,67 @@ enum FoundFiles {
     Other,
 }
 
-fn walk(world: &dyn World, directory: &Path) -> Vec<FoundFiles> {
-    match entries(world, directory) {
-        Ok(entries) => entries
-            .par_iter()
-            .flat_map(|(name, kind)| visit(world, &directory.join(name), *kind))
-            .collect(),
-        Err(error) => vec![FoundFiles::LeftOut(unreadable(directory, &error))],
+/// Who looks for files.
+struct Walker<'a> {
+    world: &'a dyn World,
+    /// Told of what is likely to be changed.
+    checked: &'a CheckedFiles,
+}
+
+impl Walker<'_> {
+    fn walk(&self, directory: &Path) -> Vec<FoundFiles> {
+        match entries(self.world, directory) {
+            Ok(entries) => entries
+                .par_iter()
+                .flat_map(|(name, kind)| self.visit(&directory.join(name), *kind))
+                .collect(),
+            Err(error) => vec![FoundFiles::LeftOut(unreadable(directory, &error))],
+        }
+    }
+
+    fn visit(&self, path: &Path, kind: EntryKind) -> Vec<FoundFiles> {
+        self.visited(path, kind)
+            .unwrap_or_else(|error| vec![FoundFiles::LeftOut(unreadable(path, &error))])
+    }
+
+    fn visited(&self, path: &Path, kind: EntryKind) -> io::Result<Vec<FoundFiles>> {
+        match kind {
+            EntryKind::Unknown => {
+                let kind = fs::symlink_metadata(path)?.file_type();
+                let kind = match kind {
+                    _ if kind.is_dir() => EntryKind::Directory,
+                    _ if kind.is_file() => EntryKind::File,
+                    _ if kind.is_symlink() => EntryKind::Link,
+                    _ => EntryKind::Other,
+                };
+                self.visited(path, kind)
+            }
+            // What becalm itself has made there.
+            EntryKind::Directory if path.file_name() == Some(OsStr::new(OWN_DIRECTORY)) => {
+                Ok(Vec::new())
+            }
+            EntryKind::Directory => {
+                let store = store_marked_by(path).map(FoundFiles::Store);
+                Ok(store.into_iter().chain(self.walk(path)).collect())
+            }
+            EntryKind::Link if has_so(path) => Ok(vec![FoundFiles::Link]),
+            // A name tells what a library is; for the rest the bits for execution do.
+            EntryKind::File if has_so(path) || fs::symlink_metadata(path)?.mode() & 0o111 != 0 => {
+                Ok(vec![self.read(path, false)])
+            }
+            EntryKind::File | EntryKind::Link | EntryKind::Other => Ok(Vec::new()),
+        }
+    }
+
+    fn read(&self, path: &Path, named: bool) -> FoundFiles {
+        let left =
+            |reason: String| FoundFiles::LeftOut(UnboundFile { path: path.to_owned(), reason });
+        match read_elf(path, Some(self.checked)) {
+            Ok(file) => FoundFiles::Elf(Box::new(file)),
+            // Scripts, texts with a library's name, empty files: a store is full of them.
+            Err(ElfError::NotElf | ElfError::NotAFile) if !named => FoundFiles::Other,
+            Err(error) => left(error.to_string()),
+        }
     }
 }
 
@@ -167,74 +239,49 @@ pub(super) fn entries(
     entries.map(|entry| Ok((entry?.file_name(), EntryKind::Unknown))).collect()
 }
 
-fn visit(world: &dyn World, path: &Path, kind: EntryKind) -> Vec<FoundFiles> {
-    visited(world, path, kind)
-        .unwrap_or_else(|error| vec![FoundFiles::LeftOut(unreadable(path, &error))])
-}
-
-fn visited(world: &dyn World, path: &Path, kind: EntryKind) -> io::Result<Vec<FoundFiles>> {
-    match kind {
-        EntryKind::Unknown => {
-            let kind = fs::symlink_metadata(path)?.file_type();
-            let kind = match kind {
-                _ if kind.is_dir() => EntryKind::Directory,
-                _ if kind.is_file() => EntryKind::File,
-                _ if kind.is_symlink() => EntryKind::Link,
-                _ => EntryKind::Other,
-            };
-            visited(world, path, kind)
-        }
-        // What becalm itself has made there.
-        EntryKind::Directory if path.file_name() == Some(OsStr::new(OWN_DIRECTORY)) => {
-            Ok(Vec::new())
-        }
-        EntryKind::Directory => {
-            let store = store_marked_by(path).map(FoundFiles::Store);
-            Ok(store.into_iter().chain(walk(world, path)).collect())
-        }
-        EntryKind::Link if has_so(path) => Ok(vec![FoundFiles::Link]),
-        // A name tells what a library is; for the rest the bits for execution do.
-        EntryKind::File if has_so(path) || fs::symlink_metadata(path)?.mode() & 0o111 != 0 => {
-            Ok(vec![read(path, false)])
-        }
-        EntryKind::File | EntryKind::Link | EntryKind::Other => Ok(Vec::new()),
-    }
-}
-
 fn has_so(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().as_bytes();
     is_library_name(name)
 }
 
-fn read(path: &Path, named: bool) -> FoundFiles {
-    let left = |reason: String| FoundFiles::LeftOut(UnboundFile { path: path.to_owned(), reason });
-    match read_elf(path) {
-        Ok(file) => FoundFiles::Elf(Box::new(file)),
-        // Scripts, texts with a library's name, empty files: a store is full of them.
-        Err(ElfError::NotElf | ElfError::NotAFile) if !named => FoundFiles::Other,
-        Err(error) => left(error.to_string()),
-    }
-}
-
-/// Reads a file once for all that is asked of it, unless it is large.
-fn read_elf(path: &Path) -> Result<ElfFileNames, ElfError> {
+/// Reads a file once for all that is asked of it, unless it is large. Of one that is likely to be changed,
+/// all that this takes is found out as well.
+fn read_elf(path: &Path, checked: Option<&CheckedFiles>) -> Result<ElfFileNames, ElfError> {
     let (file, seen) = open_unnoticed(path)?;
-    let (object, may_dlopen) = match seen.len() <= WHOLE {
+    let (mut may_dlopen, mut read) = (None, None);
+    let object = match seen.len() <= WHOLE {
         true => {
-            let bytes = source::read(&file, 0, seen.len() as usize)?;
-            (ElfObject::parse(&bytes)?, Some(dlopen::may_be_called_in(&bytes)))
+            let content = source::read(&file, 0, seen.len() as usize)?;
+            let object = ElfObject::parse(&content)?;
+            may_dlopen = Some(dlopen::may_be_called_in(&content));
+            if let Some(checked) = checked.filter(|_| searches(&object)) {
+                let content = Arc::new(content);
+                if checked.look(path, &file, &seen, &content) {
+                    read = Some(ReadFile { seen: remedy::Seen::from_metadata(&seen), content });
+                }
+            }
+            object
         }
-        false => (ElfObject::of_file(&file, seen.len()).1?, None),
+        false => ElfObject::of_file(&file, seen.len()).1?,
     };
     Ok(ElfFileNames {
         id: FileId { device: seen.dev(), inode: seen.ino() },
         names: vec![path.to_owned()],
         links: seen.nlink(),
         mode: seen.mode(),
+        uid: seen.uid(),
+        gid: seen.gid(),
         object: Arc::new(object),
         may_dlopen,
         is_given: true,
+        read,
     })
+}
+
+/// Whether a file has a list of directories, and names that are searched in it: an edit is likely.
+fn searches(object: &ElfObject) -> bool {
+    let has_list = object.rpath.is_some() || object.runpath.is_some();
+    has_list && object.needed().any(|name| !name.as_bytes().contains(&b'/'))
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> UnboundFile {

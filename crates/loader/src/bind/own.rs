@@ -40,9 +40,9 @@ pub(super) type ListPositions = FxHashMap<usize, usize>;
 pub(super) fn is_plain(file: &ElfFileNames) -> bool {
     list(file).is_none_or(|(list, _)| {
         let list = list.as_bytes();
-        let mut directories = list.split(|byte| *byte == b':');
-        list.is_empty()
-            || !list.contains(&b'$') && directories.all(|directory| directory.starts_with(b"/"))
+        let begins = |at: usize| list.get(at) == Some(&b'/');
+        let all_begin = || begins(0) && memchr::memchr_iter(b':', list).all(|at| begins(at + 1));
+        list.is_empty() || memchr::memchr(b'$', list).is_none() && all_begin()
     })
 }
 

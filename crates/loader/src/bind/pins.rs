@@ -95,7 +95,7 @@ pub(super) fn decide(
     let alone_votes = collect_alone_votes(alone);
     let winners = winners(programs);
     let names = names(rules.files, programs, alone);
-    let mut pins = Pins { closed: Closed::of(&names), names, ..Pins::default() };
+    let mut pins = Pins { closed: Closed::of(&names, rules.files), names, ..Pins::default() };
     for (number, file) in rules.files.iter().enumerate() {
         let decided = match votes.get(&number) {
             Some(votes) => {

@@ -24,13 +24,14 @@ impl Through {
     pub fn of(list: &[u8], path: &Path) -> Through {
         let directory = path.parent().unwrap_or(Path::new("")).as_os_str().as_bytes();
         let is_plain = |element: &&[u8]| element.starts_with(b"/") && !element.contains(&b'$');
-        let elements = || list.split(|byte| *byte == b':' || *byte == b';');
-        if elements().filter(is_plain).any(|element| trimmed(element) == directory) {
+        let named = elements_that_name(list, directory);
+        if named.iter().any(is_plain) {
             return Through::Plain;
         }
-        if elements().any(|element| element.contains(&b'$') && trimmed(element) == directory) {
+        if named.iter().any(|element| element.contains(&b'$')) {
             return Through::Dollar;
         }
+        let elements = || list.split(|byte| *byte == b':' || *byte == b';');
         let below = |element: &[u8]| directory.starts_with(element);
         let is_origin = |element: &[u8]| {
             let of_processor: [&[u8]; 4] = [b"$PLATFORM", b"${PLATFORM}", b"$LIB", b"${LIB}"];
@@ -45,9 +46,23 @@ impl Through {
     }
 }
 
+/// The elements of a list that are this directory. A list may name hundreds.
+fn elements_that_name<'a>(list: &'a [u8], directory: &[u8]) -> Vec<&'a [u8]> {
+    let element = |at: usize| {
+        let is_first = at == 0 || matches!(list[at - 1], b':' | b';');
+        let rest = &list[at..];
+        let end = memchr::memchr2(b':', b';', rest).unwrap_or(rest.len());
+        Some(&rest[..end]).filter(|element| is_first && trimmed(element) == directory)
+    };
+    let found = memchr::memmem::find_iter(list, directory).filter_map(element);
+    found.filter(|element| !element.is_empty()).collect()
+}
+
 /// Whether a path leads through a directory that the loader chooses by the processor.
 pub(super) fn is_variant(path: &Path) -> bool {
-    path.components().any(|part| part.as_os_str() == "glibc-hwcaps")
+    const VARIANTS: &str = "glibc-hwcaps";
+    let is_in_it = memchr::memmem::find(path.as_os_str().as_bytes(), VARIANTS.as_bytes()).is_some();
+    is_in_it && path.components().any(|part| part.as_os_str() == VARIANTS)
 }
 
 fn trimmed(directory: &[u8]) -> &[u8] {

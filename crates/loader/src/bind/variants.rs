@@ -3,10 +3,12 @@
 //! A file that has one must keep its plain name: another node of the same cluster takes another
 //! file.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use rustc_hash::FxHashMap;
 
 use super::farm::FOR_HARDWARE;
 use super::pins::Vote;
@@ -17,7 +19,7 @@ use crate::World;
 /// What directories hold for some hardware, each looked at once.
 pub(super) struct Variants<'a> {
     world: &'a dyn World,
-    known: Mutex<HashMap<PathBuf, Arc<HashSet<OsString>>>>,
+    known: Mutex<FxHashMap<OsString, HashSet<OsString>>>,
 }
 
 impl<'a> Variants<'a> {
@@ -28,9 +30,13 @@ impl<'a> Variants<'a> {
     /// Whether `directory` has variants of the library `name`.
     pub fn has(&self, directory: &Path, name: &OsStr) -> bool {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let names =
-            known.entry(directory.to_owned()).or_insert_with(|| Arc::new(self.names(directory)));
-        names.contains(name)
+        if let Some(names) = known.get(directory.as_os_str()) {
+            return names.contains(name);
+        }
+        let names = self.names(directory);
+        let has = names.contains(name);
+        known.insert(directory.into(), names);
+        has
     }
 
     /// Whether there are variants, of this processor or another, of what a vote is for.
@@ -45,9 +51,10 @@ impl<'a> Variants<'a> {
 
     fn names(&self, directory: &Path) -> HashSet<OsString> {
         let mut names = HashSet::new();
-        for variant in FOR_HARDWARE {
+        // The world knows most directories without asking the kernel, and what is not in them.
+        let is_lacking = |variant: &&&str| self.world.lacks(directory, OsStr::new(variant));
+        for variant in FOR_HARDWARE.iter().filter(|variant| !is_lacking(variant)) {
             let directory = directory.join(variant);
-            // The world knows most directories without asking the kernel.
             if self.world.is_directory(&directory).is_ok_and(|is_directory| is_directory) {
                 add(&directory, 3, &mut names);
             }

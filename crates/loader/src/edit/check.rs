@@ -217,6 +217,11 @@ fn check_bytes(
 ) -> Result<(), Refused> {
     let mut ours = own_ranges(old, references);
     ours.extend(moved(old, new).map(|(section, _)| section.offset..section.file_end()));
+    let sections = old.sections_in_file().map(|(_, section)| section.offset..section.file_end());
+    let loads = old.loads().map(|load| load.offset..load.file_end());
+    // With section headers, these say what is used; without, all that is loaded is.
+    let used: Vec<Range<u64>> =
+        if old.sections.is_empty() { loads.collect() } else { sections.collect() };
     for patch in patches {
         let range = patch.offset..patch.offset + patch.old.len() as u64;
         let meets = |other: &Range<u64>| other.start < range.end && range.start < other.end;
@@ -224,15 +229,12 @@ fn check_bytes(
             let index = (at - patch.offset) as usize;
             patch.old.get(index) != patch.new.get(index)
         };
-        let sections =
-            old.sections_in_file().map(|(_, section)| section.offset..section.file_end());
-        let loads = old.loads().map(|load| load.offset..load.file_end());
-        // With section headers, these say what is used; without, all that is loaded is.
-        let used: Vec<Range<u64>> =
-            if old.sections.is_empty() { loads.collect() } else { sections.collect() };
         for used in used.iter().filter(|used| meets(used)) {
             let from = used.start.max(range.start);
             let end = used.end.min(range.end);
+            if ours.iter().any(|own| own.start <= from && end <= own.end) {
+                continue;
+            }
             let stray = (from..end)
                 .filter(|at| differs(*at))
                 .any(|at| !ours.iter().any(|own| own.contains(&at)));

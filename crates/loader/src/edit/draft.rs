@@ -98,9 +98,11 @@ impl Draft {
 
     fn write_headers(&mut self, elf: &ElfFile<'_>) -> Result<(), Refused> {
         let format = elf.format;
-        let segments: Vec<u8> = self.segments.iter().flat_map(|item| item.encode(format)).collect();
+        let mut segments = Vec::with_capacity(self.segments.len() * 56);
+        self.segments.iter().for_each(|item| item.encode(format, &mut segments));
         write(&mut self.bytes, elf.header.segments_at, &segments)?;
-        let sections: Vec<u8> = self.sections.iter().flat_map(|item| item.encode(format)).collect();
+        let mut sections = Vec::with_capacity(self.sections.len() * 64);
+        self.sections.iter().for_each(|item| item.encode(format, &mut sections));
         if !sections.is_empty() {
             write(&mut self.bytes, self.sections_at, &sections)?;
         }
@@ -156,10 +158,10 @@ impl Draft {
             if value > elf.format.largest() {
                 return Err(Refused::SelfCheck("a number that does not fit its class"));
             }
-            table.extend(DynamicEntry { tag: *tag, value }.encode(elf.format));
+            DynamicEntry { tag: *tag, value }.encode(elf.format, &mut table);
         }
         for _ in goal.entries.len()..elf.dynamic.entries.len() {
-            table.extend(DynamicEntry { tag: elf::DT_NULL, value: 0 }.encode(elf.format));
+            DynamicEntry { tag: elf::DT_NULL, value: 0 }.encode(elf.format, &mut table);
         }
         write(&mut self.bytes, elf.dynamic.at, &table)
     }

@@ -89,7 +89,7 @@ impl<'a> ElfFile<'a> {
         let table = slice(self.bytes, self.strings.offset, self.strings.size)?;
         let from = usize::try_from(offset).map_err(|_| damaged.clone())?;
         let rest = table.get(from..).ok_or_else(|| damaged.clone())?;
-        let end = rest.iter().position(|byte| *byte == 0).ok_or(damaged)?;
+        let end = memchr::memchr(0, rest).ok_or(damaged)?;
         Ok(&rest[..end])
     }
 

@@ -33,19 +33,24 @@ impl NumberFormat {
     pub(super) fn number(self, bytes: &[u8], at: u64, size: usize) -> Result<u64, Refused> {
         let field = slice(bytes, at, size as u64)?;
         let shift = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
-        Ok(if self.big_endian {
-            field.iter().fold(0, shift)
-        } else {
-            field.iter().rev().fold(0, shift)
+        // The usual ones by one instruction each.
+        Ok(match *field {
+            [a, b, c, d] if !self.big_endian => u32::from_le_bytes([a, b, c, d]).into(),
+            [a, b, c, d, e, f, g, h] if !self.big_endian => {
+                u64::from_le_bytes([a, b, c, d, e, f, g, h])
+            }
+            _ if self.big_endian => field.iter().fold(0, shift),
+            _ => field.iter().rev().fold(0, shift),
         })
     }
 
     /// Writes a number of `size` bytes. What does not fit is cut: callers check.
     pub(super) fn push(self, out: &mut Vec<u8>, value: u64, size: usize) {
-        if self.big_endian {
-            out.extend_from_slice(&value.to_be_bytes()[8 - size..]);
-        } else {
-            out.extend_from_slice(&value.to_le_bytes()[..size]);
+        match (self.big_endian, size) {
+            (true, _) => out.extend_from_slice(&value.to_be_bytes()[8 - size..]),
+            (false, 8) => out.extend_from_slice(&value.to_le_bytes()),
+            (false, 4) => out.extend_from_slice(&(value as u32).to_le_bytes()),
+            (false, _) => out.extend_from_slice(&value.to_le_bytes()[..size]),
         }
     }
 
@@ -57,9 +62,10 @@ impl NumberFormat {
         value: u64,
         size: usize,
     ) -> Result<(), Refused> {
-        let mut field = Vec::with_capacity(size);
-        self.push(&mut field, value, size);
-        write(bytes, at, &field)
+        match self.big_endian {
+            true => write(bytes, at, &value.to_be_bytes()[8 - size..]),
+            false => write(bytes, at, &value.to_le_bytes()[..size]),
+        }
     }
 }
 

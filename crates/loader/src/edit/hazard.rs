@@ -34,7 +34,7 @@ fn base(path: &[u8]) -> &[u8] {
 pub(super) fn check(elf: &ElfFile<'_>) -> Result<(), Refused> {
     let head = &elf.bytes[..elf.bytes.len().min(1024)];
     // UPX's header follows the program headers (UPX, src/p_lx_elf.cpp).
-    if head.windows(4).any(|four| four == b"UPX!") {
+    if memchr::memmem::find(head, b"UPX!").is_some() {
         return Err(Hazard::Packed.into());
     }
     if matches!(elf.header.machine, elf::EM_MIPS | elf::EM_MIPS_RS3_LE) {

@@ -1,7 +1,9 @@
 //! Where new names go: where the same text is already, then into dead bytes.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+
+use rustc_hash::FxHashMap;
 
 use super::Refused;
 use super::elf::ElfFile;
@@ -47,10 +49,11 @@ impl NewStrings {
         known: &[Range<u64>],
         wanted: &[&[u8]],
     ) -> Result<(), Refused> {
-        let mut by_end: HashMap<&[u8], Vec<&[u8]>> = HashMap::new();
+        let mut by_end: FxHashMap<&[u8], Vec<&[u8]>> = FxHashMap::default();
         for text in wanted {
             by_end.entry(end_of(text, KEY)).or_default().push(text);
         }
+        let lengths: BTreeSet<usize> = by_end.keys().map(|end| end.len()).collect();
         for range in known {
             let bytes =
                 slice(elf.bytes, elf.strings.offset + range.start, range.end - range.start)?;
@@ -58,8 +61,8 @@ impl NewStrings {
             for run in bytes.split_inclusive(|byte| *byte == 0) {
                 end += run.len() as u64;
                 let Some(run) = run.strip_suffix(&[0]) else { continue };
-                for length in 1..=KEY.min(run.len()) {
-                    let Some(candidates) = by_end.get(end_of(run, length)) else { continue };
+                for length in lengths.iter().filter(|length| (1..=run.len()).contains(length)) {
+                    let Some(candidates) = by_end.get(end_of(run, *length)) else { continue };
                     for text in candidates.iter().filter(|text| run.ends_with(text)) {
                         let at = end - 1 - text.len() as u64;
                         self.at.entry(text.to_vec()).or_insert(at);

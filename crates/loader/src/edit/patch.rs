@@ -66,15 +66,25 @@ pub fn reverse(patches: &[BytePatch]) -> Vec<BytePatch> {
 /// Equal bytes between two differences that are still told as one patch.
 const JOIN: usize = 16;
 
+/// Most of a file is the same: so many bytes are compared at once.
+const PIECE: usize = 256;
+
 /// The patches that make `new` of `old`.
 pub(super) fn difference(old: &[u8], new: &[u8]) -> Vec<BytePatch> {
     let both = old.len().min(new.len());
     let mut ranges: Vec<(usize, usize)> = Vec::new();
-    for at in (0..both).filter(|at| old[*at] != new[*at]) {
-        match ranges.last_mut() {
-            Some((_, end)) if at - *end <= JOIN => *end = at + 1,
-            _ => ranges.push((at, at + 1)),
+    let pieces = old[..both].chunks(PIECE).zip(new[..both].chunks(PIECE)).enumerate();
+    for (piece, (old, new)) in pieces.filter(|(_, (old, new))| old != new) {
+        let (mut from, mut end) = ranges.pop().unwrap_or_default();
+        for (at, _) in old.iter().zip(new).enumerate().filter(|(_, (old, new))| old != new) {
+            let at = piece * PIECE + at;
+            if at - end > JOIN || end == 0 {
+                ranges.extend((end > 0).then_some((from, end)));
+                from = at;
+            }
+            end = at + 1;
         }
+        ranges.push((from, end));
     }
     let mut patches: Vec<BytePatch> = ranges
         .into_iter()

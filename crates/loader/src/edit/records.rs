@@ -95,20 +95,18 @@ impl ElfProgramHeader {
         Ok(Self { kind, flags, offset, address, physical, file_size, memory_size, align })
     }
 
-    pub(super) fn encode(&self, format: NumberFormat) -> Vec<u8> {
-        let mut out = Vec::new();
-        format.push(&mut out, self.kind.0.into(), 4);
+    pub(super) fn encode(&self, format: NumberFormat, out: &mut Vec<u8>) {
+        format.push(out, self.kind.0.into(), 4);
         if format.wide {
-            format.push(&mut out, self.flags.into(), 4);
+            format.push(out, self.flags.into(), 4);
         }
         for word in [self.offset, self.address, self.physical, self.file_size, self.memory_size] {
-            format.push(&mut out, word, format.word());
+            format.push(out, word, format.word());
         }
         if !format.wide {
-            format.push(&mut out, self.flags.into(), 4);
+            format.push(out, self.flags.into(), 4);
         }
-        format.push(&mut out, self.align, format.word());
-        out
+        format.push(out, self.align, format.word());
     }
 
     /// Where its bytes end in the file.
@@ -165,18 +163,16 @@ impl Section {
         })
     }
 
-    pub(super) fn encode(&self, format: NumberFormat) -> Vec<u8> {
-        let mut out = Vec::new();
-        format.push(&mut out, self.name.into(), 4);
-        format.push(&mut out, self.kind.0.into(), 4);
+    pub(super) fn encode(&self, format: NumberFormat, out: &mut Vec<u8>) {
+        format.push(out, self.name.into(), 4);
+        format.push(out, self.kind.0.into(), 4);
         for word in [self.flags, self.address, self.offset, self.size] {
-            format.push(&mut out, word, format.word());
+            format.push(out, word, format.word());
         }
-        format.push(&mut out, self.link.into(), 4);
-        format.push(&mut out, self.info.into(), 4);
-        format.push(&mut out, self.align, format.word());
-        format.push(&mut out, self.entry_size, format.word());
-        out
+        format.push(out, self.link.into(), 4);
+        format.push(out, self.info.into(), 4);
+        format.push(out, self.align, format.word());
+        format.push(out, self.entry_size, format.word());
     }
 
     /// Where its bytes end in the file.
@@ -203,10 +199,8 @@ impl DynamicEntry {
         Ok(Self { tag: DynamicTag(read.word()? as i64), value: read.word()? })
     }
 
-    pub(super) fn encode(&self, format: NumberFormat) -> Vec<u8> {
-        let mut out = Vec::new();
-        format.push(&mut out, self.tag.0 as u64, format.word());
-        format.push(&mut out, self.value, format.word());
-        out
+    pub(super) fn encode(&self, format: NumberFormat, out: &mut Vec<u8>) {
+        format.push(out, self.tag.0 as u64, format.word());
+        format.push(out, self.value, format.word());
     }
 }

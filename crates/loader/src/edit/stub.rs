@@ -115,22 +115,26 @@ impl Stub {
             (elf::DT_SYMENT, section(SYMBOLS).entry_size),
             (elf::DT_NULL, 0),
         ]);
-        let encode = |(tag, value)| DynamicEntry { tag, value }.encode(self.format);
-        self.parts[DYNAMIC].bytes = entries.into_iter().flat_map(encode).collect();
+        let mut bytes = Vec::new();
+        for (tag, value) in entries {
+            DynamicEntry { tag, value }.encode(self.format, &mut bytes);
+        }
+        self.parts[DYNAMIC].bytes = bytes;
     }
 
     fn write(&self, like: &ElfIdentity) -> Vec<u8> {
         let mut bytes = vec![0; ElfHeader::bytes(self.format) as usize];
-        bytes.extend(self.segments().iter().flat_map(|segment| segment.encode(self.format)));
+        self.segments().iter().for_each(|segment| segment.encode(self.format, &mut bytes));
         for part in &self.parts {
             bytes.resize(part.section.offset as usize, 0);
             bytes.extend_from_slice(&part.bytes);
         }
         let mut names = vec![0];
-        let mut sections = Section::default().encode(self.format);
+        let mut sections = Vec::new();
+        Section::default().encode(self.format, &mut sections);
         for part in &self.parts {
             let name = add_name(&mut names, part.name);
-            sections.extend(Section { name, ..part.section.clone() }.encode(self.format));
+            Section { name, ..part.section.clone() }.encode(self.format, &mut sections);
         }
         let own_name = add_name(&mut names, b".shstrtab");
         let section = Section {
@@ -141,7 +145,7 @@ impl Stub {
             align: 1,
             ..Section::default()
         };
-        sections.extend(section.encode(self.format));
+        section.encode(self.format, &mut sections);
         bytes.extend_from_slice(&names);
         bytes.resize(bytes.len().next_multiple_of(8), 0);
         let header = self.header(like, bytes.len() as u64);

@@ -1,6 +1,5 @@
 //! What is in one directory.
 
-use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 
 use rustc_hash::FxHashMap;
@@ -45,8 +44,9 @@ impl DirectoryListing {
 
     /// The entries; nothing if there are more than fit and only `small` directories are wanted.
     pub(super) fn entries(mut self, small: bool) -> Result<Option<DirectoryEntries>, Errno> {
-        let mut buffer = vec![MaybeUninit::uninit(); BUFFER];
-        let mut raw = RawDir::new(&self.directory, &mut buffer);
+        // Not filled: most directories have a handful of entries, and to fill it would take longer.
+        let mut buffer: Vec<u8> = Vec::with_capacity(BUFFER);
+        let mut raw = RawDir::new(&self.directory, buffer.spare_capacity_mut());
         let mut filled = 0;
         while let Some(entry) = raw.next() {
             let entry = entry.map_err(number)?;

@@ -4,13 +4,14 @@ mod item;
 mod patch;
 mod place;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 
 use crate::attributes::Who;
 use crate::change::{FileChange, Turn};
-use crate::held;
+use crate::held_directories::HeldDirectories;
+use crate::path_map::PathMap;
 use crate::work::{FileWork, directory_of};
 use crate::{CheckedFiles, Error, Options, Plan, Step, pool};
 
@@ -29,7 +30,7 @@ pub(crate) struct CheckedPlan<'a> {
     jobs: Vec<(usize, FileWork<'a>)>,
     pub(crate) obstacles: Vec<Obstacle>,
     /// The directories in which names can be made, and their devices.
-    devices: BTreeMap<PathBuf, u64>,
+    devices: PathMap<u64>,
 }
 
 /// What is to be done, or why it is not: the first reason.
@@ -52,7 +53,8 @@ pub(crate) fn jobs_after<'a>(
         return Err(first.error);
     }
     let mut jobs: Vec<FileWork> = jobs.into_iter().map(|(_, job)| job).collect();
-    let done_paths: BTreeSet<_> = done.iter().flat_map(FileChange::paths).collect();
+    let done_paths: PathMap<()> =
+        done.iter().flat_map(FileChange::paths).map(|path| (path.clone(), ())).collect();
     let mut paths = jobs.iter().flat_map(|job| job.change.paths());
     if let Some(twice) = paths.find(|path| done_paths.contains(path)) {
         return Err(Error::refused(twice, "was changed under the same id already"));
@@ -139,11 +141,11 @@ impl CheckedPlan<'_> {
     }
 
     fn each_path_is_changed_once(&mut self) {
-        let (mut paths, mut files) = (BTreeSet::new(), BTreeSet::new());
+        let (mut paths, mut files) = (PathMap::default(), BTreeSet::new());
         self.sort_out(|job| {
             let twice = |path: &Path| Err(Error::refused(path, "is in the plan twice"));
             for path in job.change.paths() {
-                if !paths.insert(path.clone()) {
+                if paths.insert(path, ()).is_some() {
                     return twice(path);
                 }
             }
@@ -157,7 +159,7 @@ impl CheckedPlan<'_> {
 
     /// Nothing is added to a directory that neither is there nor is added before.
     fn each_directory_is_there(&mut self) {
-        let mut directories: BTreeMap<PathBuf, bool> = BTreeMap::new();
+        let mut directories: PathMap<bool> = PathMap::default();
         for turn in [Turn::AddDirectories, Turn::Add] {
             self.sort_out(|job| {
                 if job.change.turn() != turn {
@@ -165,14 +167,17 @@ impl CheckedPlan<'_> {
                 }
                 let path = job.change.path();
                 let directory = directory_of(path);
-                let there =
-                    *directories.entry(directory.to_owned()).or_insert_with(|| directory.is_dir());
+                let there = match directories.get(directory) {
+                    Some(there) => *there,
+                    None => directory.is_dir(),
+                };
+                directories.insert(directory, there);
                 if !there {
                     let reason = "its directory is not there, and not in the plan before it";
                     return Err(Error::refused(path, reason));
                 }
                 if turn == Turn::AddDirectories {
-                    directories.insert(path.to_owned(), true);
+                    directories.insert(path, true);
                 }
                 Ok(())
             });
@@ -188,6 +193,11 @@ pub(crate) fn can_be_removed(path: &Path) -> Result<(), Error> {
 /// A path with the symbolic links of its directories resolved, as far as those are there; not that
 /// of its last name.
 pub(crate) fn resolved(path: &Path) -> Result<PathBuf, Error> {
+    resolved_with(path, &HeldDirectories::default())
+}
+
+/// The same; a directory without links on the way is then held.
+fn resolved_with(path: &Path, held: &HeldDirectories) -> Result<PathBuf, Error> {
     use std::path::Component;
     if !path.is_absolute() {
         return Err(Error::refused(path, "is not an absolute path"));
@@ -201,7 +211,7 @@ pub(crate) fn resolved(path: &Path) -> Result<PathBuf, Error> {
         return Err(Error::refused(path, "is not the plain name of a file"));
     };
     let directory: PathBuf = directory_of(path).components().collect();
-    if held::is_real(&directory) {
+    if held.real(&directory).is_some() {
         return Ok(directory.join(name));
     }
     let there = directory.ancestors().find(|directory| directory.symlink_metadata().is_ok());

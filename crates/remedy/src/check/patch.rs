@@ -9,11 +9,12 @@ use recording::ByteUnits;
 use rustix::fs::{AtFlags, IFlags, Statx, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
 
-use super::resolved;
+use super::resolved_with;
 use crate::attributes::{FileAttributes, Who};
 use crate::change::{FileChange, FilePatch, Version};
 use crate::checked_files::{CheckedFile, FoundFile};
 use crate::content::NewContent;
+use crate::held::HeldDirectory;
 use crate::stamp::{self, FileStamp};
 use crate::work::FileWork;
 use crate::{CheckedFiles, Edit, Error, Seen, rewrite};
@@ -57,7 +58,7 @@ pub(super) fn job<'a>(
         holes: Vec::new(),
     };
     let mut work = FileWork::new(FileChange::Patch(patch), found.stamps, NewContent::Nowhere);
-    work.taken = Some(found.taken);
+    (work.taken, work.read) = (Some(found.taken), found.content);
     Ok(work)
 }
 
@@ -70,7 +71,7 @@ fn look(
     who: &Who,
     known: &CheckedFiles,
 ) -> Result<CheckedFile, Error> {
-    let real = resolved(path)?;
+    let real = resolved_with(path, known.held())?;
     let (real, found, unread) = match known.found(path) {
         // Whoever planned has read it, and it is still at its name.
         Some(found) if is_at(&real, &found)? => (real, found, None),
@@ -80,7 +81,7 @@ fn look(
     if let Some(reason) = found.attributes.cannot_be_kept(who) {
         return Err(Error::refused(path, reason));
     }
-    let also = also.iter().map(|name| resolved(name));
+    let also = also.iter().map(|name| resolved_with(name, known.held()));
     let names = [Ok(real)].into_iter().chain(also).collect::<Result<Vec<_>, _>>()?;
     let stamps = same_file(&names, &found)?;
     if let Some(file) = unread {
@@ -88,12 +89,13 @@ fn look(
             .map_err(|error| Error::at("read", path, error))?
             .map_err(|reason| Error::refused(path, reason))?;
     }
-    Ok(CheckedFile { names, attributes: found.attributes, stamps, taken: found.taken })
+    let FoundFile { attributes, taken, content, .. } = found;
+    Ok(CheckedFile { names, attributes, stamps, taken, content })
 }
 
 /// Whether a file that was found is still at a path, by what it does not forbid.
 fn is_at(path: &Path, found: &FoundFile) -> Result<bool, Error> {
-    let there = has_none_of(&FORBIDDING, path)?;
+    let there = free_of(&FORBIDDING, path)?;
     Ok(there.is_some_and(|there| FileStamp::of_statx(&there) == found.stamp))
 }
 
@@ -153,25 +155,32 @@ pub(super) fn replaceable(
 
 /// Refuses what is immutable, append-only, sealed or mounted over.
 pub(super) fn forbids(path: &Path) -> Result<(), Error> {
-    has_none_of(&FORBIDDING, path).map(drop)
+    free_of(&FORBIDDING, path).map(drop)
 }
 
 /// Refuses a directory in which nothing can be changed. What was found of it, where the kernel tells.
-pub(super) fn forbids_changes_in(directory: &Path) -> Result<Option<Statx>, Error> {
-    has_none_of(&FORBIDDING[..FORBIDDING.len() - 1], directory)
+pub(super) fn forbids_changes_in(
+    held: &HeldDirectory,
+    directory: &Path,
+) -> Result<Option<Statx>, Error> {
+    has_none_of(&FORBIDDING[..FORBIDDING.len() - 1], directory, held.statx(ASKED))
+}
+
+/// What statx(2) is asked for.
+const ASKED: StatxFlags = StatxFlags::BASIC_STATS.union(StatxFlags::MNT_ID);
+
+/// What is found at a path, if it has none of what forbids to change it; nothing where nobody tells.
+fn free_of(forbidding: &[(StatxAttributes, &str)], path: &Path) -> Result<Option<Statx>, Error> {
+    let flags = AtFlags::SYMLINK_NOFOLLOW;
+    has_none_of(forbidding, path, rustix::fs::statx(rustix::fs::CWD, path, flags, ASKED))
 }
 
 fn has_none_of(
     forbidding: &[(StatxAttributes, &str)],
     path: &Path,
+    found: Result<Statx, Errno>,
 ) -> Result<Option<Statx>, Error> {
-    let flags = AtFlags::SYMLINK_NOFOLLOW;
-    let found = match rustix::fs::statx(
-        rustix::fs::CWD,
-        path,
-        flags,
-        StatxFlags::BASIC_STATS | StatxFlags::MNT_ID,
-    ) {
+    let found = match found {
         // Before Linux 4.11: the rename itself will tell.
         Err(Errno::NOSYS) => return Ok(None),
         found => found.map_err(|error| Error::at("statx", path, error))?,

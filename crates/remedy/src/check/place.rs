@@ -11,6 +11,7 @@ use rustix::fs::{Access, StatVfsMountFlags, Statx, StatxFlags};
 use super::{CheckedPlan, patch};
 use crate::change::{FileChange, FilePatch, ItemKind, Turn};
 use crate::held::HeldDirectory;
+use crate::path_map::PathMap;
 use crate::work::{FileWork, LARGE, directory_of, there_above};
 use crate::{CheckedFiles, Error};
 
@@ -22,41 +23,35 @@ const BLOCK: u64 = 64 << 10;
 
 /// Of a plan. What it removes is kept in the state directory.
 pub(super) fn allows(checked: &mut CheckedPlan<'_>, known: &CheckedFiles, state: &Path) {
-    // Whoever checked the steps has resolved their paths: no link is on the way.
-    allows_names(checked, known, |_| Ok(()));
+    allows_names(checked, known);
     removed_directories_will_be_empty(checked);
     has_room(checked, Some(state));
 }
 
 /// Of what takes a plan back. It keeps nothing, and directories that are not empty stay.
 pub(super) fn allows_back(checked: &mut CheckedPlan<'_>) {
-    let is_reached = |directory: &Path| HeldDirectory::open(directory).map(drop);
-    allows_names(checked, &CheckedFiles::default(), is_reached);
+    allows_names(checked, &CheckedFiles::default());
     has_room(checked, None);
 }
 
-fn allows_names(
-    checked: &mut CheckedPlan<'_>,
-    known: &CheckedFiles,
-    is_reached: impl Fn(&Path) -> Result<(), Error>,
-) {
-    let mut devices: BTreeMap<PathBuf, u64> = BTreeMap::new();
+fn allows_names(checked: &mut CheckedPlan<'_>, known: &CheckedFiles) {
+    let mut devices: PathMap<u64> = PathMap::default();
     let mut mounts = BTreeSet::new();
     checked.sort_out(|job| {
         for directory in directories(job) {
-            if devices.contains_key(directory) {
+            if devices.contains(directory) {
                 continue;
             }
             let device = match known.directory(directory) {
                 Some(device) => device,
                 None => {
-                    is_reached(directory)?;
-                    let device = is_writable(directory, &mut mounts)?;
+                    let held = known.held().open(directory)?;
+                    let device = is_writable(&held, directory, &mut mounts)?;
                     known.keep_directory(directory, device);
                     device
                 }
             };
-            devices.insert(directory.to_owned(), device);
+            devices.insert(directory, device);
         }
         Ok(())
     });
@@ -76,8 +71,12 @@ fn directories<'a>(job: &'a FileWork) -> Vec<&'a Path> {
 }
 
 /// Whether names can be made in a directory; its device. Each mount is asked about once.
-fn is_writable(directory: &Path, mounts: &mut BTreeSet<u64>) -> Result<u64, Error> {
-    let found = patch::forbids_changes_in(directory)?;
+fn is_writable(
+    held: &HeldDirectory,
+    directory: &Path,
+    mounts: &mut BTreeSet<u64>,
+) -> Result<u64, Error> {
+    let found = patch::forbids_changes_in(held, directory)?;
     let has_mount = |found: &&Statx| found.stx_mask & StatxFlags::MNT_ID.bits() != 0;
     let mount = found.as_ref().filter(has_mount).map(|found| found.stx_mnt_id);
     if !mount.is_some_and(|mount| mounts.contains(&mount)) {
@@ -94,7 +93,8 @@ fn is_writable(directory: &Path, mounts: &mut BTreeSet<u64>) -> Result<u64, Erro
 
 /// Whether a file's name can be removed.
 pub(super) fn can_be_removed(path: &Path) -> Result<(), Error> {
-    is_writable(directory_of(path), &mut BTreeSet::new())?;
+    let directory = directory_of(path);
+    is_writable(&HeldDirectory::open(directory)?, directory, &mut BTreeSet::new())?;
     patch::forbids(path)
 }
 
@@ -218,7 +218,7 @@ fn has_room(checked: &mut CheckedPlan<'_>, state: Option<&Path>) {
                 Some(device) => *device,
                 None => device_of(directory)?,
             };
-            devices.insert(directory.to_owned(), device);
+            devices.insert(directory, device);
             let room = || SpaceNeeded { directory: directory.to_owned(), needed: reserve };
             let room = filesystems.entry(device).or_insert_with(room);
             room.needed = room.needed.saturating_add(bytes);

@@ -5,7 +5,7 @@ mod record;
 mod story;
 
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -103,18 +103,25 @@ impl Journal {
     }
 }
 
-/// Writes records, of which only one at a time is in memory; the number of the next.
+/// As many bytes are written by one call, or a line more.
+const AT_A_TIME: usize = 1 << 18;
+
+/// Writes records, of which only few at a time are in memory; the number of the next.
 fn write_lines(
     file: &File,
     mut next: u64,
     records: impl IntoIterator<Item = JournalRecord>,
 ) -> io::Result<u64> {
-    let mut out = BufWriter::with_capacity(1 << 18, file);
+    let (mut out, mut lines) = (file, Vec::new());
     for record in records {
-        out.write_all(record::line(next, &record)?.as_bytes())?;
+        record::add_line(next, &record, &mut lines)?;
         next += 1;
+        if lines.len() >= AT_A_TIME {
+            out.write_all(&lines)?;
+            lines.clear();
+        }
     }
-    out.flush()?;
+    out.write_all(&lines)?;
     Ok(next)
 }
 

@@ -61,10 +61,22 @@ pub(crate) enum JournalRecord {
     Forgotten,
 }
 
-/// A record as the line with that number.
-pub(crate) fn line(number: u64, record: &JournalRecord) -> serde_json::Result<String> {
-    let body = format!("{number} {}", serde_json::to_string(record)?);
-    Ok(format!("{:08x} {body}\n", crc32fast::hash(body.as_bytes())))
+/// Appends a record as the line with that number.
+pub(crate) fn add_line(
+    number: u64,
+    record: &JournalRecord,
+    out: &mut Vec<u8>,
+) -> serde_json::Result<()> {
+    let sum_at = out.len();
+    // In the place of the checksum, which is known once what it is of is written.
+    out.extend_from_slice(b"00000000 ");
+    let body_at = out.len();
+    out.extend_from_slice(format!("{number} ").as_bytes());
+    serde_json::to_writer(&mut *out, record)?;
+    let sum = format!("{:08x}", crc32fast::hash(&out[body_at..]));
+    out[sum_at..sum_at + sum.len()].copy_from_slice(sum.as_bytes());
+    out.push(b'\n');
+    Ok(())
 }
 
 /// The record of a line without its newline, if it is whole and has that number.

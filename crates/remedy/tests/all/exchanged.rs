@@ -151,3 +151,18 @@ fn a_file_in_the_place_of_a_new_version_is_not_given_its_name() {
     assert!(scene.entries().is_empty());
     assert!(fs::symlink_metadata(scene.at("link")).is_err());
 }
+
+#[test]
+fn in_a_directory_that_was_moved_away_after_a_new_version_was_written_there_nothing_is_renamed() {
+    let scene = EditedFiles::new();
+    let file = scene.file("sub/file", "old");
+    let steps =
+        vec![Step::Link { path: scene.at("link"), target: "/".into() }, patch(&file, "old", "new")];
+    let said = applied_and_stopped(&scene, steps, "renameat2", ("link", ""), |_| {
+        fs::rename(scene.at("sub"), scene.at("moved")).unwrap();
+        scene.file("sub/file", "old");
+    });
+    assert!(said.contains("sub/file: changed while becalm was at work"), "{said}");
+    assert_eq!([bytes(&file), bytes(scene.at("moved/file"))], [b"old", b"old"]);
+    assert!(scene.entries().is_empty());
+}

@@ -8,14 +8,14 @@ use crate::scene::*;
 
 /// Applied as a whole or not at all, and told which.
 #[track_caller]
-fn all_or_nothing(error: &str) {
+fn all_or_nothing(error: &str, words: fn(&EditedFiles) -> Vec<String>) {
     let untouched = portrait(&scene_with_plan());
     let applied = scene_with_plan();
     let plan = remedy::Plan::read(&applied.root().join("plan")).unwrap();
     remedy::apply(&plan, &applied.options()).unwrap();
     let applied = portrait(&applied);
     let what = format!("error={error}");
-    let moments = at_each(&what, scene_with_plan, &apply_words, |scene, moment, output| {
+    let moments = at_each(&what, scene_with_plan, &words, |scene, moment, output| {
         let said = String::from_utf8_lossy(&output.stderr);
         if portrait(scene) == applied {
             // The message itself may be what could not be written.
@@ -31,12 +31,17 @@ fn all_or_nothing(error: &str) {
 
 #[test]
 fn an_error_of_the_disk_at_any_system_call_leaves_all_old_or_all_new() {
-    all_or_nothing("EIO");
+    all_or_nothing("EIO", apply_words);
+}
+
+#[test]
+fn an_error_leaves_files_that_were_read_before_all_old_or_all_new() {
+    all_or_nothing("EIO", read_words);
 }
 
 #[test]
 fn a_full_disk_at_any_system_call_leaves_all_old_or_all_new() {
-    all_or_nothing("ENOSPC");
+    all_or_nothing("ENOSPC", apply_words);
 }
 
 /// A tmpfs of its own in a mount namespace, for a command of bash in it.

@@ -60,10 +60,10 @@ fn applied_scene() -> EditedFiles {
     scene
 }
 
-#[test]
-fn an_application_killed_at_any_system_call_is_undone_without_a_trace() {
+#[track_caller]
+fn killed_is_undone_without_a_trace(words: fn(&EditedFiles) -> Vec<String>) {
     let untouched = portrait(&scene_with_plan());
-    let moments = at_each("signal=KILL", scene_with_plan, &apply_words, |scene, moment, output| {
+    let moments = at_each("signal=KILL", scene_with_plan, &words, |scene, moment, output| {
         assert!(!output.status.success(), "not {moment}");
         each_is_old_or_new(scene, moment);
         undo_all(scene, moment);
@@ -73,6 +73,16 @@ fn an_application_killed_at_any_system_call_is_undone_without_a_trace() {
         }
     });
     assert!(moments > 100, "{moments}");
+}
+
+#[test]
+fn an_application_killed_at_any_system_call_is_undone_without_a_trace() {
+    killed_is_undone_without_a_trace(apply_words);
+}
+
+#[test]
+fn one_of_files_that_were_read_before_is_so_as_well() {
+    killed_is_undone_without_a_trace(read_words);
 }
 
 #[test]

@@ -9,5 +9,6 @@ mod journal;
 mod kept;
 mod kill;
 mod moments;
+mod read_before;
 mod scene;
 mod undo;

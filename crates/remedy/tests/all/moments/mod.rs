@@ -163,3 +163,8 @@ pub fn portrait(scene: &EditedFiles) -> Vec<String> {
 pub fn apply_words(_: &EditedFiles) -> Vec<String> {
     vec!["plan".into()]
 }
+
+/// The same of files that were read before, and directories that are held since.
+pub fn read_words(_: &EditedFiles) -> Vec<String> {
+    vec!["--read".into(), "plan".into()]
+}

@@ -1,0 +1,87 @@
+//! Directories that stay open from when they are looked at until all is done in them: to open one again
+//! for each step takes longer than the step.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use crate::Error;
+use crate::directory_times::AccessAndChange;
+use crate::held::HeldDirectory;
+use crate::path_map::PathMap;
+
+/// No more than this many are held, whatever the process may open: the kernel has tables of its own.
+const MOST: usize = 4096;
+
+/// Directories without links on the way to them, by their paths.
+#[derive(Debug, Default)]
+pub(crate) struct HeldDirectories(Mutex<PathMap<Arc<HeldDirectory>>>);
+
+impl HeldDirectories {
+    /// A directory, opened unless it is held.
+    ///
+    /// # Errors
+    /// Those of [`HeldDirectory::open`].
+    pub(crate) fn open(&self, directory: &Path) -> Result<Arc<HeldDirectory>, Error> {
+        match self.real(directory) {
+            Some(held) => Ok(held),
+            None => HeldDirectory::open(directory).map(Arc::new),
+        }
+    }
+
+    /// The same, if it is there and no symbolic link on the way to it.
+    pub(crate) fn real(&self, directory: &Path) -> Option<Arc<HeldDirectory>> {
+        if let Some(held) = self.lock().get(directory) {
+            return Some(Arc::clone(held));
+        }
+        let opened = Arc::new(HeldDirectory::without_links(directory)?);
+        let mut held = self.lock();
+        // Another thread may have been faster.
+        if !held.contains(directory) && HELD.load(Ordering::Relaxed) < most() {
+            HELD.fetch_add(1, Ordering::Relaxed);
+            held.insert(directory, Arc::clone(&opened));
+        }
+        Some(opened)
+    }
+
+    /// A directory that is about to be changed, and when it was read and changed last. What is held may
+    /// have been moved away since, and another be at its path: that one is opened then. Whether it is held.
+    pub(crate) fn now(
+        &self,
+        directory: &Path,
+    ) -> Option<(Arc<HeldDirectory>, AccessAndChange, bool)> {
+        let held = self.lock().get(directory).cloned();
+        if let Some(held) = held {
+            if let Some(times) = held.times_if_at(directory) {
+                return Some((held, times, true));
+            }
+            let was_there = self.lock().remove(directory);
+            HELD.fetch_sub(was_there.into(), Ordering::Relaxed);
+        }
+        let opened = self.open(directory).ok()?;
+        let times = opened.times()?;
+        Some((opened, times, self.lock().contains(directory)))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, PathMap<Arc<HeldDirectory>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for HeldDirectories {
+    fn drop(&mut self) {
+        HELD.fetch_sub(self.lock().len(), Ordering::Relaxed);
+    }
+}
+
+/// How many are held in this process. Several threads that ask at a time may go a little too far.
+static HELD: AtomicUsize = AtomicUsize::new(0);
+
+/// Half of what this process may open leaves enough for all else.
+fn most() -> usize {
+    static MOST_HERE: OnceLock<usize> = OnceLock::new();
+    *MOST_HERE.get_or_init(|| {
+        let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+        limit.map_or(MOST, |limit| usize::try_from(limit / 2).map_or(MOST, |half| half.min(MOST)))
+    })
+}

@@ -1,0 +1,199 @@
+//! Writes new files beside their targets: what is patched, added, or takes another's place.
+
+use std::fs::{File, Metadata, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::change::{FileChange, FilePatch, Item, ItemKind, Replacement};
+use crate::content;
+use crate::directory_times::DirectoryTimes;
+use crate::durable::{Filesystems, SyncMethod};
+use crate::held::HeldDirectory;
+use crate::rewrite::{self, Rewritten};
+use crate::stamp::{FileIdentity, FileStamp};
+use crate::work::{FileWork, changed, directory_of};
+use crate::{Error, Options, Progress, pool};
+
+/// Writes all new files beside their targets, and waits until they are on the disk. The changes
+/// then know the versions before and after.
+pub(crate) fn write(
+    jobs: &mut [FileWork],
+    directories: &DirectoryTimes,
+    options: &Options,
+) -> Result<(), Error> {
+    let new: Vec<_> = jobs.iter().flat_map(|job| &job.temporaries).collect();
+    let way = SyncMethod::for_files(new.len());
+    let touched = jobs.iter().flat_map(|job| {
+        job.temporaries.iter().map(|path| (directory_of(path).to_owned(), job.device_of(path)))
+    });
+    let filesystems = match way {
+        SyncMethod::Filesystem => Some(Filesystems::of(&touched.collect())?),
+        SyncMethod::Each => None,
+    };
+    let (written, of) = (AtomicUsize::new(0), jobs.len());
+    let changes = pool::each(options.threads, jobs, |_, job| {
+        let change = write_one(job, directories, way)?;
+        let written = written.fetch_add(1, Ordering::Relaxed) + 1;
+        (options.progress)(Progress { written, of });
+        Ok(change)
+    })?;
+    if let Some(filesystems) = filesystems {
+        filesystems.sync()?;
+    }
+    for (job, change) in jobs.iter_mut().zip(changes) {
+        (job.change, job.written) = change;
+    }
+    Ok(())
+}
+
+/// A change that knows its versions, and the new file, where there is one.
+type WrittenChange<Change> = (Change, Option<FileIdentity>);
+
+fn write_one(
+    job: &FileWork,
+    directories: &DirectoryTimes,
+    way: SyncMethod,
+) -> Result<WrittenChange<FileChange>, Error> {
+    Ok(match &job.change {
+        FileChange::Patch(patch) => {
+            let (patch, written) = write_patched(patch, job, directories, way)?;
+            (FileChange::Patch(patch), written)
+        }
+        FileChange::Add(item) => {
+            let (item, written) = write_added(item, job, way)?;
+            (FileChange::Add(item), written)
+        }
+        FileChange::Replace(replaced) => {
+            let (after, written) = write_added(&replaced.after, job, way)?;
+            let before = replaced.before.clone();
+            (FileChange::Replace(Box::new(Replacement { before, after })), written)
+        }
+        change @ FileChange::Remove(_) => (change.clone(), None),
+    })
+}
+
+fn write_patched(
+    patch: &FilePatch,
+    job: &FileWork,
+    directories: &DirectoryTimes,
+    way: SyncMethod,
+) -> Result<WrittenChange<FilePatch>, Error> {
+    let ([path, ..], [temporary, more @ ..]) = (patch.names.as_slice(), job.temporaries.as_slice())
+    else {
+        return Ok((patch.clone(), None));
+    };
+    let directory = directories.directory(path)?;
+    let (target, rewritten) = match &job.read {
+        Some(content) => write_of_content(patch, job, content, &directory)?,
+        None => write_of_source(patch, job, &directory)?,
+    };
+    let Rewritten { before, after, filled } = rewritten;
+    if !patch.before.admits(&before) || !patch.after.admits(&after) {
+        return Err(Error::refused(path, "has another content than expected"));
+    }
+    let written = patch.attributes.give(&target, temporary)?;
+    way.finish(&target, temporary)?;
+    for name in more {
+        directory.link(temporary, &*directories.directory(name)?, name)?;
+    }
+    let holes = if patch.holes.is_empty() { filled } else { patch.holes.clone() };
+    let patch = FilePatch { before, after, holes, ..patch.clone() };
+    Ok((patch, Some(FileStamp::of(&written).identity())))
+}
+
+/// Reads the old version and writes the new one.
+fn write_of_source(
+    patch: &FilePatch,
+    job: &FileWork,
+    directory: &HeldDirectory,
+) -> Result<(File, Rewritten), Error> {
+    let (path, temporary) = (job.change.path(), job.temporary());
+    let source = directory.read(path)?;
+    let is_same = || -> Result<Metadata, Error> {
+        let found = source.metadata().map_err(|error| Error::at("fstat", path, error))?;
+        if job.stamps.first() == Some(&FileStamp::of(&found)) {
+            Ok(found)
+        } else {
+            Err(changed(path))
+        }
+    };
+    let found = is_same()?;
+    let target = directory.create(temporary)?;
+    let rewritten = rewrite::rewrite(&source, &found, &patch.edits, &patch.holes, &target)
+        .map_err(|failure| failure.at(path, temporary))?;
+    is_same()?;
+    Ok((target, rewritten))
+}
+
+/// Writes the new version of what has been read, if the file is still that.
+fn write_of_content(
+    patch: &FilePatch,
+    job: &FileWork,
+    content: &[u8],
+    directory: &HeldDirectory,
+) -> Result<(File, Rewritten), Error> {
+    let (path, temporary) = (job.change.path(), job.temporary());
+    if job.stamps.first() != Some(&directory.stamp(path)?) {
+        return Err(changed(path));
+    }
+    let target = directory.create(temporary)?;
+    let rewritten = rewrite::rewrite_content(content, &patch.edits, &target)
+        .map_err(|failure| failure.at(path, temporary))?;
+    Ok((target, rewritten))
+}
+
+/// Which file an open one is.
+fn identity(file: &File, path: &Path) -> Result<FileIdentity, Error> {
+    let found = file.metadata().map_err(|error| Error::at("fstat", path, error))?;
+    Ok(FileStamp::of(&found).identity())
+}
+
+fn write_added(item: &Item, job: &FileWork, way: SyncMethod) -> Result<WrittenChange<Item>, Error> {
+    let [temporary] = job.temporaries.as_slice() else { return Ok((item.clone(), None)) };
+    let directory = HeldDirectory::of(temporary)?;
+    let (new, item) = match &item.thing {
+        ItemKind::Directory { mode } => {
+            let new = directory.make_directory(temporary)?;
+            give(item, *mode, &new, temporary)?;
+            (new, item.clone())
+        }
+        ItemKind::Link { target } => {
+            let new = directory.make_link(temporary, target)?;
+            if let Some(attributes) = &item.attributes {
+                attributes.give_to_link(&new, temporary)?;
+            }
+            (new, item.clone())
+        }
+        ItemKind::File { seen: Some(seen), .. } => {
+            let new = content::whole_file(&job.content, seen, &directory, temporary)?;
+            way.finish(&new, temporary)?;
+            (new, item.clone())
+        }
+        ItemKind::File { version, mode, .. } => {
+            let new = directory.create(temporary)?;
+            let read = content::write(&job.content, &new, temporary)?;
+            give(item, *mode, &new, temporary)?;
+            way.finish(&new, temporary)?;
+            if !version.admits(&read) {
+                return Err(Error::refused(&item.path, "its kept copy is damaged"));
+            }
+            let mut item = item.clone();
+            if let ItemKind::File { version, .. } = &mut item.thing {
+                *version = read;
+            }
+            (new, item)
+        }
+    };
+    Ok((item, Some(identity(&new, temporary)?)))
+}
+
+/// Gives a new file or directory the attributes of what it is to be, or else the permissions.
+fn give(item: &Item, mode: u32, new: &File, temporary: &Path) -> Result<(), Error> {
+    match &item.attributes {
+        Some(attributes) => attributes.give(new, temporary).map(drop),
+        None => new
+            .set_permissions(Permissions::from_mode(mode))
+            .map_err(|error| Error::at("fchmod", temporary, error)),
+    }
+}

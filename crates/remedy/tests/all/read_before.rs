@@ -1,0 +1,126 @@
+//! Files that were read, and directories that are held open, before a plan is applied: what has become of
+//! them meanwhile is noticed.
+
+use std::fs::{self, File};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
+use std::sync::Arc;
+
+use remedy::{Applied, CheckedFiles, Error, Options, Step};
+
+use crate::scene::*;
+
+/// Reads a file as those do who plan; whether its content was kept.
+fn look(checked: &CheckedFiles, path: &Path) -> bool {
+    let file = File::open(path).unwrap();
+    checked.look(path, &file, &file.metadata().unwrap(), &Arc::new(bytes(path)))
+}
+
+/// Applies a step to a file that was read and checked before something happens to it.
+fn applied_after(
+    scene: &EditedFiles,
+    step: Step,
+    happens: impl FnOnce(),
+) -> Result<Applied, Error> {
+    let checked = CheckedFiles::default();
+    let Step::Patch { path, .. } = &step else { panic!("patches nothing") };
+    look(&checked, path);
+    let plan = plan(vec![step]);
+    let options = Options { checked: Some(&checked), ..scene.options() };
+    assert!(remedy::obstacles(&plan, &options).is_empty());
+    happens();
+    remedy::apply(&plan, &options)
+}
+
+#[test]
+fn a_file_that_was_read_before_is_patched_and_undone_as_any_other() {
+    let scene = EditedFiles::new();
+    let file = scene.file("sub/file", "old text");
+    let before = scene.picture();
+    let id = applied_after(&scene, patch(&file, "old", "new"), || {}).unwrap().id;
+    assert_eq!(bytes(&file), b"new text");
+    scene.undo(&id).unwrap();
+    scene.is_as(&before);
+}
+
+#[test]
+fn a_file_that_grows_at_its_end_is_written_whole_from_what_was_read() {
+    let scene = EditedFiles::new();
+    let file = scene.file("file", "old");
+    let before = scene.picture();
+    let id = applied_after(&scene, patch(&file, "old", "new and longer"), || {}).unwrap().id;
+    assert_eq!(bytes(&file), b"new and longer");
+    scene.undo(&id).unwrap();
+    scene.is_as(&before);
+}
+
+#[test]
+fn a_file_that_has_changed_since_it_was_read_stays_as_it_is() {
+    let scene = EditedFiles::new();
+    let file = scene.file("file", "old text");
+    let said = applied_after(&scene, patch(&file, "old", "new"), || {
+        let open = File::options().write(true).open(&file).unwrap();
+        open.write_all_at(b"old TEXT", 0).unwrap();
+    });
+    assert!(said.unwrap_err().to_string().contains("changed while becalm was at work"));
+    assert_eq!(bytes(&file), b"old TEXT");
+    assert_eq!(litter(&scene.root()), [""; 0]);
+    assert!(scene.entries().is_empty());
+}
+
+#[test]
+fn nothing_is_written_in_a_directory_that_was_moved_away_since_it_was_looked_at() {
+    let scene = EditedFiles::new();
+    let file = scene.file("sub/file", "old text");
+    let said = applied_after(&scene, patch(&file, "old", "new"), || {
+        fs::rename(scene.at("sub"), scene.at("moved")).unwrap();
+        scene.file("sub/file", "old text of others");
+    });
+    assert!(said.unwrap_err().to_string().contains("changed while becalm was at work"));
+    assert_eq!(bytes(&file), b"old text of others");
+    assert_eq!(bytes(scene.at("moved/file")), b"old text");
+    assert_eq!(litter(&scene.root()), [""; 0]);
+}
+
+#[test]
+fn the_content_of_a_file_with_holes_is_not_kept_and_they_stay() {
+    let scene = EditedFiles::new();
+    let file = scene.file("file", "old");
+    File::options().write(true).open(&file).unwrap().set_len(1 << 20).unwrap();
+    assert!(!look(&CheckedFiles::default(), &file));
+    applied_after(&scene, patch(&file, "old", "new"), || {}).unwrap();
+    let found = fs::metadata(&file).unwrap();
+    assert_eq!(found.len(), 1 << 20);
+    assert!(found.blocks() * 512 < 1 << 19, "{}", found.blocks());
+}
+
+#[test]
+fn no_more_content_is_kept_than_there_is_memory_for() {
+    let scene = EditedFiles::new();
+    let checked = CheckedFiles::default();
+    let kept = (0..5).map(|number| {
+        let file = scene.file(number.to_string(), vec![b'x'; 7 << 20]);
+        look(&checked, &file)
+    });
+    assert_eq!(kept.collect::<Vec<_>>(), [true, true, true, true, false]);
+}
+
+#[test]
+fn more_directories_than_a_process_may_open_are_changed_as_well() {
+    let scene = EditedFiles::new();
+    let files: Vec<_> = (0..40).map(|number| scene.file(format!("{number}/file"), "old")).collect();
+    let before = scene.picture();
+    let steps = files.iter().map(|file| patch(file, "old", "new")).collect();
+    plan(steps).write(&mut File::create(scene.root().join("plan")).unwrap()).unwrap();
+    let applied = std::process::Command::new("sh")
+        .args(["-c", "ulimit -n 32; exec \"$0\" --read plan"])
+        .arg(apply_program())
+        .current_dir(scene.root())
+        .env("XDG_STATE_HOME", scene.state_home())
+        .output()
+        .unwrap();
+    assert!(applied.status.success(), "{}", String::from_utf8_lossy(&applied.stderr));
+    assert!(files.iter().all(|file| bytes(file) == b"new"));
+    scene.undo(&scene.entries()[0].id).unwrap();
+    scene.is_as(&before);
+}
