@@ -6,19 +6,17 @@
 use std::fs::File;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use remedy::{CheckedFiles, Error, Options, Plan, Step, UndoOptions};
 
-/// Reads the files that a plan patches.
+/// Looks at the files that a plan patches.
 fn read(plan: &Plan) -> std::io::Result<CheckedFiles> {
     let checked = CheckedFiles::default();
     for step in &plan.steps {
         if let Step::Patch { path, .. } = step {
             let file = File::open(path)?;
             let seen = file.metadata()?;
-            let content = std::io::read_to_string(&file)?.into_bytes();
-            checked.look(path, &file, &seen, &Arc::new(content));
+            checked.look(path, &file, &seen);
         }
     }
     Ok(checked)

@@ -9,20 +9,15 @@
 use std::fs::{File, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::io::Errno;
 
 use crate::Seen;
 use crate::attributes::FileAttributes;
 use crate::held_directories::HeldDirectories;
-use crate::holes::Holes;
 use crate::path_map::PathMap;
 use crate::stamp::FileStamp;
-
-/// Of the content of files that are read before they are rewritten, as much as this is kept until then;
-/// what comes after is read again.
-const CONTENT: usize = 32 << 20;
 
 /// What was found. Hand it to [`crate::obstacles`] and then, by [`crate::Options::checked`], to
 /// [`crate::apply`].
@@ -38,8 +33,6 @@ struct Checked {
     files: PathMap<(Vec<PathBuf>, Seen, CheckedFile)>,
     /// Their devices.
     directories: PathMap<u64>,
-    /// How many bytes of content are kept.
-    kept: usize,
 }
 
 /// What is found of an open file, beside its content.
@@ -50,8 +43,6 @@ pub(crate) struct FoundFile {
     pub(crate) links: u64,
     /// How many bytes it takes on the disk.
     pub(crate) taken: u64,
-    /// Its content, where that was read and kept. It has no holes then.
-    pub(crate) content: Option<Arc<Vec<u8>>>,
 }
 
 impl FoundFile {
@@ -61,7 +52,6 @@ impl FoundFile {
             attributes: FileAttributes::of(file, found)?,
             links: found.nlink(),
             taken: found.blocks().saturating_mul(512),
-            content: None,
         })
     }
 }
@@ -76,26 +66,17 @@ pub(crate) struct CheckedFile {
     pub(crate) stamps: Vec<FileStamp>,
     /// How many bytes it takes on the disk.
     pub(crate) taken: u64,
-    pub(crate) content: Option<Arc<Vec<u8>>>,
 }
 
 impl CheckedFiles {
     /// Finds out about a file that is open because a plan is made of its content, which was read after
-    /// fstat(2) had said `seen` of it: it need not be opened, and read, again. Whether the content is kept;
-    /// of that there is a limit.
-    pub fn look(&self, path: &Path, file: &File, seen: &Metadata, content: &Arc<Vec<u8>>) -> bool {
+    /// fstat(2) had said `seen` of it: it need not be looked at again. The content itself is read anew when it is
+    /// written: whoever has the file mapped changes it without a sign that stat(2) would tell.
+    pub fn look(&self, path: &Path, file: &File, seen: &Metadata) {
         // What cannot be told is asked again, and why is said then.
-        let Ok(mut found) = FoundFile::of(file, seen) else { return false };
-        let is_whole = content.len() as u64 == seen.len()
-            && Holes::of(file, seen).is_ok_and(|holes| holes.is_empty());
-        let mut checked = self.lock();
-        let is_kept = is_whole && checked.kept + content.len() <= CONTENT;
-        if is_kept {
-            checked.kept += content.len();
-            found.content = Some(Arc::clone(content));
+        if let Ok(found) = FoundFile::of(file, seen) {
+            self.lock().found.insert(path, found);
         }
-        checked.found.insert(path, found);
-        is_kept
     }
 
     /// The directories that were reached, held open.

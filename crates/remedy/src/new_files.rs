@@ -84,10 +84,7 @@ fn write_patched(
         return Ok((patch.clone(), None));
     };
     let directory = directories.directory(path)?;
-    let (target, rewritten) = match &job.read {
-        Some(content) => write_of_content(patch, job, content, &directory)?,
-        None => write_of_source(patch, job, &directory)?,
-    };
+    let (target, rewritten) = write_of_source(patch, job, &directory)?;
     let Rewritten { before, after, filled } = rewritten;
     if !patch.before.admits(&before) || !patch.after.admits(&after) {
         return Err(Error::refused(path, "has another content than expected"));
@@ -123,23 +120,6 @@ fn write_of_source(
     let rewritten = rewrite::rewrite(&source, &found, &patch.edits, &patch.holes, &target)
         .map_err(|failure| failure.at(path, temporary))?;
     is_same()?;
-    Ok((target, rewritten))
-}
-
-/// Writes the new version of what has been read, if the file is still that.
-fn write_of_content(
-    patch: &FilePatch,
-    job: &FileWork,
-    content: &[u8],
-    directory: &HeldDirectory,
-) -> Result<(File, Rewritten), Error> {
-    let (path, temporary) = (job.change.path(), job.temporary());
-    if job.stamps.first() != Some(&directory.stamp(path)?) {
-        return Err(changed(path));
-    }
-    let target = directory.create(temporary)?;
-    let rewritten = rewrite::rewrite_content(content, &patch.edits, &target)
-        .map_err(|failure| failure.at(path, temporary))?;
     Ok((target, rewritten))
 }
 

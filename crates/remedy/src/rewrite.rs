@@ -11,7 +11,7 @@ use recording::ByteUnits;
 use crate::change::Version;
 use crate::digest::Hasher;
 use crate::holes::Holes;
-use crate::{Digest, Edit, Error, Seen};
+use crate::{Edit, Error, Seen};
 
 /// How much is in memory at a time.
 const CHUNK: usize = 1 << 20;
@@ -154,25 +154,6 @@ pub(crate) fn rewrite(
         after: version(after, new),
         filled: holes.filled_by(edits),
     })
-}
-
-/// The same of what was read of a file without holes: nothing is read again.
-pub(crate) fn rewrite_content(
-    content: &[u8],
-    edits: &[Edit],
-    target: &File,
-) -> Result<Rewritten, RewriteFailure> {
-    let size = ByteUnits(content.len() as u64);
-    let after = size_after(size, edits).map_err(RewriteFailure::Other)?;
-    let mut new = Vec::with_capacity(content.len().max(after.0 as usize));
-    new.extend_from_slice(content);
-    patch(&mut new, 0, edits).map_err(RewriteFailure::Other)?;
-    new.truncate(after.0 as usize);
-    new.extend(edits.last().and_then(|edit| edit.new.get(edit.old.len()..)).unwrap_or_default());
-    target.write_all_at(&new, 0).map_err(RewriteFailure::Write)?;
-    let version = |size, bytes: &[u8]| Version { size, digest: Some(Digest::of(bytes)) };
-    let (before, after) = (version(size, content), version(after, &new));
-    Ok(Rewritten { before, after, filled: Vec::new() })
 }
 
 /// Copies all of `source` into `target`, an empty file, with its holes: what was written.

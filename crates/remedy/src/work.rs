@@ -4,7 +4,6 @@
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use recording::ByteUnits;
@@ -33,8 +32,6 @@ pub(crate) struct FileWork<'a> {
     pub(crate) device: Option<u64>,
     /// How many bytes a file that is patched takes on the disk, where that is known.
     pub(crate) taken: Option<u64>,
-    /// Its content, where whoever planned has read that after the stamps were taken: then there are no holes.
-    pub(crate) read: Option<Arc<Vec<u8>>>,
     /// Which file these are names of, once it is written: nothing else is renamed.
     pub(crate) written: Option<FileIdentity>,
 }
@@ -48,8 +45,8 @@ impl<'a> FileWork<'a> {
         stamps: Vec<FileStamp>,
         content: NewContent<'a>,
     ) -> FileWork<'a> {
-        let (temporaries, device, taken, read, written) = (Vec::new(), None, None, None, None);
-        FileWork { change, stamps, content, temporaries, device, taken, read, written }
+        let (temporaries, device, taken, written) = (Vec::new(), None, None, None);
+        FileWork { change, stamps, content, temporaries, device, taken, written }
     }
 
     /// The device of the directory that one of its paths is in, where that is known.

@@ -28,7 +28,7 @@ static int open_original(const char *from, struct stat *about)
 {
     bool is = stat(from, about) == 0 && is_plain_file(about);
     int file = is ? open_for_all(from, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0) : -1;
-    if (file >= 0 && (fstat(file, about) != 0 || !is_plain_file(about))) {
+    if (file >= 0 && (fstat(file, about) != 0 || !is_plain_file(about) || is_of_processes(file))) {
         close(file);
         return -1;
     }
@@ -41,7 +41,8 @@ static int open_copy(const char *to, const struct stat *of)
     struct stat old;
     if (lstat(to, &old) != 0)
         return errno == ENOENT ? open_for_all(to, O_WRONLY | O_CREAT | O_EXCL, of->st_mode & 0777) : -1;
-    bool is_other = S_ISREG(old.st_mode) && (old.st_dev != of->st_dev || old.st_ino != of->st_ino);
+    bool is_other = S_ISREG(old.st_mode) && (old.st_dev != of->st_dev || old.st_ino != of->st_ino) &&
+                    is_for_all(to, true);
     return is_other ? open_for_all(to, O_WRONLY | O_TRUNC, 0) : -1;
 }
 

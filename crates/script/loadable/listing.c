@@ -142,8 +142,9 @@ bool act_ls(struct request *request)
         left(request) > MOST_OPERANDS || (!is_capturing() && isatty(1)) ||
         has_style(request->envp) || !locale_is_plain(request->envp))
         return false;
+    struct stat here;
     bool fits = left(request)      ? put_all(&listing, request)
-                : has(request, 'd') ? put(&listing, ".", "\n")
+                : has(request, 'd') ? lstat(".", &here) == 0 && put(&listing, ".", "\n")
                                     : put_directory(&listing, ".", request);
     return fits && say(listing.bytes, listing.size);
 }

@@ -59,6 +59,13 @@ static bool move_into(const char *from, const char *directory, bool force)
     return move(from, to, force);
 }
 
+/* What is moved may be the directory itself, or lead to it: of several, each is moved to where the others are. */
+static bool is_file(const char *path)
+{
+    struct stat about;
+    return lstat(path, &about) == 0 && S_ISREG(about.st_mode);
+}
+
 /* mv does not replace what it has moved a moment ago. */
 static bool two_have_one_name(char **from, int count)
 {
@@ -82,10 +89,11 @@ bool act_mv(struct request *request)
     bool directory = *to && stat(to, &about) == 0 && S_ISDIR(about.st_mode);
     if (!directory)
         return left(request) == 2 && move(operand(request), to, force);
-    if (left(request) > 2 && two_have_one_name(request->argv + request->first, left(request) - 1))
+    bool are_many = left(request) > 2;
+    if (are_many && two_have_one_name(request->argv + request->first, left(request) - 1))
         return false;
     for (; left(request) > 1; done(request))
-        if (!move_into(operand(request), to, force))
+        if ((are_many && !is_file(operand(request))) || !move_into(operand(request), to, force))
             return false;
     return true;
 }

@@ -56,7 +56,7 @@ static size_t room_for(char *const *words)
 /* Variables that have the loader or a program do something else. POSIXLY_CORRECT, which bash has in
    POSIX mode, is none: with it, getopt takes for operands what looks like options behind them, and
    such words are left to the program anyway (request.c). With _POSIX2_VERSION, touch may take its
-   first operand for a time. */
+   first operand for a time. LOCPATH may have another locale of a name that is known. */
 bool changes_programs(const char *variable)
 {
     static const char *const HARMLESS[] = {"LD_LIBRARY_PATH=", "LD_RUN_PATH=", "LD_BIND_NOW="};
@@ -64,6 +64,7 @@ bool changes_programs(const char *variable)
         if (strncmp(variable, HARMLESS[i], strlen(HARMLESS[i])) == 0)
             return false;
     return strncmp(variable, "LD_", 3) == 0 ||
+           strncmp(variable, "LOCPATH=", sizeof "LOCPATH=" - 1) == 0 ||
            strncmp(variable, "_POSIX2_VERSION=", sizeof "_POSIX2_VERSION=" - 1) == 0;
 }
 
@@ -88,11 +89,17 @@ int open_for_all(const char *path, int flags, mode_t mode)
     return syscall(OPENAT2, AT_FDCWD, path, &how, sizeof how);
 }
 
-bool is_for_all(const char *path, bool follow)
+bool is_of_processes(int file)
 {
     struct statfs on;
+    return fstatfs(file, &on) != 0 || on.f_type == PROC_SUPER_MAGIC ||
+           on.f_type == CGROUP_SUPER_MAGIC || on.f_type == CGROUP2_SUPER_MAGIC;
+}
+
+bool is_for_all(const char *path, bool follow)
+{
     int file = open_for_all(path, O_PATH | (follow ? 0 : O_NOFOLLOW), 0);
-    bool is = file >= 0 && fstatfs(file, &on) == 0 && on.f_type != PROC_SUPER_MAGIC;
+    bool is = file >= 0 && !is_of_processes(file);
     if (file >= 0)
         close(file);
     return is;

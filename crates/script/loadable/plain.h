@@ -24,5 +24,8 @@ bool changes_programs(const char *variable);
    all that is opened. -1: it is not, or cannot be opened. */
 int open_for_all(const char *path, int flags, mode_t mode);
 
+/* Whether it counts which process reads or writes an open file: in /proc, and in control groups. */
+bool is_of_processes(int file);
+
 /* Whether a path leads to the same file outside of /proc for every process. */
 bool is_for_all(const char *path, bool follow);

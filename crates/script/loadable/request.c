@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "plain.h"
 #include "request.h"
 
 /* Long names are few: an abbreviation, or any other, is left to the program. */
@@ -114,7 +115,7 @@ bool can_say(size_t size)
     if (fstat(1, &about) != 0)
         return false;
     if (S_ISREG(about.st_mode))
-        return !size_is_limited();
+        return !size_is_limited() && !is_of_processes(1);
     struct pollfd out = {.fd = 1, .events = POLLOUT};
     return size <= 4096 && poll(&out, 1, 0) == 1 && out.revents == POLLOUT;
 }

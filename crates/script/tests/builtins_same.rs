@@ -127,6 +127,13 @@ fn mv_does_what_the_program_does() {
     }
 }
 
+/// What is moved first may be the directory, or lead to it.
+#[test]
+fn mv_moves_all_to_where_the_directory_was() {
+    same("mkdir d; ln -s d l; mv l plain l; echo $?; ls d l");
+    same("mkdir s x; mv s plain s/../x; echo $?; ls x; mv plain directory hard filled; echo $?");
+}
+
 #[test]
 fn cp_does_what_the_program_does() {
     in_pairs("cp", &["", "-f"], PAIRED);
@@ -207,6 +214,11 @@ fn ls_says_what_the_program_says() {
     same(
         "ls /proc/self/fd | wc -l; ls -d /proc/self /dev/fd; ls /dev/fd | wc -l; ls -d /proc/self/exe; ls /proc/$$/task | wc -l",
     );
+}
+
+#[test]
+fn a_directory_that_may_not_be_entered_is_the_programs_to_complain_about() {
+    same("mkdir d; cd d; chmod 600 .; ls -d; echo $?; ls; ls -d .; ls -a");
 }
 
 /// Of a moment that may be another when it is asked again, what is not.

@@ -320,6 +320,18 @@ fn what_proc_says_of_itself_is_the_programs() {
           readlink p/exe; realpath p/exe; cat p/comm; cd p; readlink exe; cd /proc; readlink self/exe",
     );
     same("touch /proc/self/comm; echo $?; chmod 600 /proc/self/comm; echo $?; readlink /dev/stdin");
+    same(
+        "cp /proc/self/comm c; cp /proc/thread-self/comm d; cat c d; ln -s /proc/self l; cp l/comm e; cat e",
+    );
+    same(
+        "echo 500 > f; cp f /proc/self/oom_score_adj; cat /proc/$$/oom_score_adj; cp f /proc/$$/comm; echo $?",
+    );
+    same(
+        "echo x > f; exec 5> /proc/$$/comm; cat f >&5; echo $?; cat f > /proc/$$/comm; cat /proc/$$/comm",
+    );
+    same(
+        "readlink /proc/$$/fd/1 > o; cat o; ls /proc/$$/fd 2> /dev/null | wc -l; cp file /proc/$$/fd/8 8> z; echo $?",
+    );
     same("touch /proc/self/cwd/x; cat /proc/self/cwd/file; chmod 600 /proc/self/cwd/file; ls");
 }
 
@@ -406,6 +418,13 @@ fn what_succeeds_in_silence_starts_no_process() {
     let (_, seen) = scene.traced();
     assert_eq!(seen.matches("CLONE_VFORK").count(), 3, "{seen}");
     assert_eq!(seen.matches("execve(").count(), 4, "{seen}");
+}
+
+/// What bash reads first is read as the script's own words would be: functions of the user's come to nothing
+/// there.
+#[test]
+fn functions_that_are_inherited_are_not_called_at_the_start() {
+    same("enable() { echo mine \"$@\"; }; export -f enable; bash -c 'mkdir x; ls'; enable -n echo");
 }
 
 #[test]

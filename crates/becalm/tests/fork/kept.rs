@@ -26,6 +26,23 @@ fn started(script: &Script) -> usize {
     fs::read_to_string(script.path().join("trace")).unwrap().matches("execve(").count()
 }
 
+/// bash would execute what is in its name, and the loader split it.
+#[test]
+fn a_runtime_directory_of_an_odd_name_is_none() {
+    let script = Script::new("mkdir made && rmdir made; sh -c 'mkdir made; rmdir made'; ls");
+    for name in ["r`touch hacked`", "r$(touch hacked)", "a b", "a:b", "a\"b", "a\\b"] {
+        let runtime = script.path().join("odd").join(name);
+        fs::create_dir_all(&runtime).unwrap();
+        let mut command = Command::new(WITH[0]);
+        command.args(&WITH[1..]).args(["bash", "script"]).current_dir(script.path());
+        command.env_remove("BASH_ENV").env("XDG_RUNTIME_DIR", &runtime).env("TMPDIR", &runtime);
+        let ran = run(&mut command);
+        let listed = (0, "file\nodd\nscript\n".to_owned(), String::new());
+        assert_eq!((ran.code(), ran.out(), ran.err()), listed, "{name}");
+        assert_eq!(fs::read_dir(&runtime).unwrap().count(), 0, "{name}");
+    }
+}
+
 fn kept(script: &Script) -> PathBuf {
     let user = rustix::process::getuid().as_raw();
     let own = script.path().join(format!("tmp/becalm-{user}"));

@@ -9,7 +9,7 @@ use testkit::live::{Ran, run};
 use testkit::user::{as_a_user, scene_for_a_user};
 
 use crate::BECALM;
-use crate::builtins::Script;
+use crate::builtins::{Script, same_with};
 
 const SCRIPT: &str = "mkdir made; dirname a/b; rmdir made; exit 3";
 
@@ -73,6 +73,16 @@ fn a_first_start_with_a_umask_that_takes_all_leaves_what_the_next_can_use() {
         assert!(own.is_dir());
         // One that was left as it must not be, before becalm saw to it.
         fs::set_permissions(own, fs::Permissions::from_mode(0o000)).unwrap();
+    }
+}
+
+/// The shell's own code cannot be made writable once more then.
+#[test]
+fn a_limit_of_data_in_the_script_does_not_end_its_shell() {
+    for limit in ["-d 400", "-d 1000", "-Sd 1600", "-d 2000"] {
+        let line =
+            format!("ulimit {limit}; type dirname; x=$(echo a); /bin/true; ls -d /; echo $x");
+        same_with(&line, &["bash", "script"], &[]);
     }
 }
 

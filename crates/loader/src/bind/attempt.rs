@@ -268,8 +268,8 @@ fn edited(
 fn read_again(checked: &CheckedFiles, path: &Path) -> Result<ReadFile, Unmade> {
     let (file, found) = open_unnoticed(path)?;
     let seen = remedy::Seen::from_metadata(&found);
-    let content = Arc::new(source::read(&file, 0, seen.size.0 as usize)?);
-    checked.look(path, &file, &found, &content);
+    let content = source::read(&file, 0, seen.size.0 as usize)?;
+    checked.look(path, &file, &found);
     Ok(ReadFile { seen, content })
 }
 

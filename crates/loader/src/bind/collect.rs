@@ -8,6 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 use remedy::CheckedFiles;
@@ -52,7 +53,7 @@ pub(super) struct ElfFileNames {
 pub(super) struct ReadFile {
     /// What was seen of it before.
     pub seen: remedy::Seen,
-    pub content: Arc<Vec<u8>>,
+    pub content: Vec<u8>,
 }
 
 impl ElfFileNames {
@@ -104,7 +105,7 @@ pub(super) fn collect(
     checked: &CheckedFiles,
     paths: &[PathBuf],
 ) -> Result<Collected, BindError> {
-    let walker = &Walker { world, checked };
+    let walker = &Walker { world, checked, kept: AtomicUsize::new(0) };
     let mut found = Vec::new();
     for path in paths {
         let at = |error| BindError::Path { path: path.clone(), error };
@@ -168,9 +169,20 @@ struct Walker<'a> {
     world: &'a dyn World,
     /// Told of what is likely to be changed.
     checked: &'a CheckedFiles,
+    /// How many bytes of content are kept.
+    kept: AtomicUsize,
 }
 
+/// Of the content of files that are read before they are edited, as much as this is kept until then; what
+/// comes after is read again.
+const CONTENT: usize = 32 << 20;
+
 impl Walker<'_> {
+    fn may_keep(&self, content: &[u8]) -> bool {
+        let kept = self.kept.fetch_add(content.len(), Ordering::Relaxed);
+        kept + content.len() <= CONTENT
+    }
+
     fn walk(&self, directory: &Path) -> Vec<FoundFiles> {
         match entries(self.world, directory) {
             Ok(entries) => entries
@@ -218,7 +230,7 @@ impl Walker<'_> {
     fn read(&self, path: &Path, named: bool) -> FoundFiles {
         let left =
             |reason: String| FoundFiles::LeftOut(UnboundFile { path: path.to_owned(), reason });
-        match read_elf(path, Some(self.checked)) {
+        match read_elf(path, Some(self)) {
             Ok(file) => FoundFiles::Elf(Box::new(file)),
             // Scripts, texts with a library's name, empty files: a store is full of them.
             Err(ElfError::NotElf | ElfError::NotAFile) if !named => FoundFiles::Other,
@@ -246,7 +258,7 @@ fn has_so(path: &Path) -> bool {
 
 /// Reads a file once for all that is asked of it, unless it is large. Of one that is likely to be changed,
 /// all that this takes is found out as well.
-fn read_elf(path: &Path, checked: Option<&CheckedFiles>) -> Result<ElfFileNames, ElfError> {
+fn read_elf(path: &Path, walker: Option<&Walker>) -> Result<ElfFileNames, ElfError> {
     let (file, seen) = open_unnoticed(path)?;
     let (mut may_dlopen, mut read) = (None, None);
     let object = match seen.len() <= WHOLE {
@@ -254,11 +266,10 @@ fn read_elf(path: &Path, checked: Option<&CheckedFiles>) -> Result<ElfFileNames,
             let content = source::read(&file, 0, seen.len() as usize)?;
             let object = ElfObject::parse(&content)?;
             may_dlopen = Some(dlopen::may_be_called_in(&content));
-            if let Some(checked) = checked.filter(|_| searches(&object)) {
-                let content = Arc::new(content);
-                if checked.look(path, &file, &seen, &content) {
-                    read = Some(ReadFile { seen: remedy::Seen::from_metadata(&seen), content });
-                }
+            if let Some(walker) = walker.filter(|_| searches(&object)) {
+                walker.checked.look(path, &file, &seen);
+                let seen = remedy::Seen::from_metadata(&seen);
+                read = walker.may_keep(&content).then_some(ReadFile { seen, content });
             }
             object
         }

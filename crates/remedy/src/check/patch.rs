@@ -58,7 +58,7 @@ pub(super) fn job<'a>(
         holes: Vec::new(),
     };
     let mut work = FileWork::new(FileChange::Patch(patch), found.stamps, NewContent::Nowhere);
-    (work.taken, work.read) = (Some(found.taken), found.content);
+    work.taken = Some(found.taken);
     Ok(work)
 }
 
@@ -89,8 +89,7 @@ fn look(
             .map_err(|error| Error::at("read", path, error))?
             .map_err(|reason| Error::refused(path, reason))?;
     }
-    let FoundFile { attributes, taken, content, .. } = found;
-    Ok(CheckedFile { names, attributes, stamps, taken, content })
+    Ok(CheckedFile { names, attributes: found.attributes, stamps, taken: found.taken })
 }
 
 /// Whether a file that was found is still at a path, by what it does not forbid.

@@ -2,18 +2,19 @@
 //! them meanwhile is noticed.
 
 use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
-use std::sync::Arc;
+use std::process::{Command, Stdio};
 
 use remedy::{Applied, CheckedFiles, Error, Options, Step};
 
 use crate::scene::*;
 
-/// Reads a file as those do who plan; whether its content was kept.
-fn look(checked: &CheckedFiles, path: &Path) -> bool {
+/// Looks at a file as those do who plan.
+fn look(checked: &CheckedFiles, path: &Path) {
     let file = File::open(path).unwrap();
-    checked.look(path, &file, &file.metadata().unwrap(), &Arc::new(bytes(path)))
+    checked.look(path, &file, &file.metadata().unwrap());
 }
 
 /// Applies a step to a file that was read and checked before something happens to it.
@@ -44,7 +45,7 @@ fn a_file_that_was_read_before_is_patched_and_undone_as_any_other() {
 }
 
 #[test]
-fn a_file_that_grows_at_its_end_is_written_whole_from_what_was_read() {
+fn a_file_that_grows_at_its_end_is_written_whole() {
     let scene = EditedFiles::new();
     let file = scene.file("file", "old");
     let before = scene.picture();
@@ -82,27 +83,39 @@ fn nothing_is_written_in_a_directory_that_was_moved_away_since_it_was_looked_at(
     assert_eq!(litter(&scene.root()), [""; 0]);
 }
 
+/// Whoever has a file mapped, and has written to a page of it before, writes to that without a sign.
 #[test]
-fn the_content_of_a_file_with_holes_is_not_kept_and_they_stay() {
+fn what_is_written_without_a_sign_after_it_was_read_is_not_lost() {
+    const MAPS: &str = "import mmap, sys
+file = open(sys.argv[1], 'r+b')
+mapped = mmap.mmap(file.fileno(), 0)
+mapped[0:3] = b'old'
+print('mapped', flush=True)
+sys.stdin.readline()
+mapped[4:8] = b'TEXT'
+print('written', flush=True)
+sys.stdin.readline()
+";
     let scene = EditedFiles::new();
-    let file = scene.file("file", "old");
-    File::options().write(true).open(&file).unwrap().set_len(1 << 20).unwrap();
-    assert!(!look(&CheckedFiles::default(), &file));
-    applied_after(&scene, patch(&file, "old", "new"), || {}).unwrap();
-    let found = fs::metadata(&file).unwrap();
-    assert_eq!(found.len(), 1 << 20);
-    assert!(found.blocks() * 512 < 1 << 19, "{}", found.blocks());
-}
-
-#[test]
-fn no_more_content_is_kept_than_there_is_memory_for() {
-    let scene = EditedFiles::new();
-    let checked = CheckedFiles::default();
-    let kept = (0..5).map(|number| {
-        let file = scene.file(number.to_string(), vec![b'x'; 7 << 20]);
-        look(&checked, &file)
-    });
-    assert_eq!(kept.collect::<Vec<_>>(), [true, true, true, true, false]);
+    let file = scene.file("file", "old text");
+    let mut python = Command::new("python3");
+    python.args(["-c", MAPS]).arg(&file).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut python = python.spawn().unwrap();
+    let mut said = BufReader::new(python.stdout.take().unwrap()).lines();
+    assert_eq!(said.next().unwrap().unwrap(), "mapped");
+    let before = fs::metadata(&file).unwrap();
+    applied_after(&scene, patch(&file, "old", "new"), || {
+        python.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+        assert_eq!(said.next().unwrap().unwrap(), "written");
+        let after = fs::metadata(&file).unwrap();
+        assert_eq!((after.ctime(), after.ctime_nsec()), (before.ctime(), before.ctime_nsec()));
+    })
+    .unwrap();
+    assert_eq!(bytes(&file), b"new TEXT");
+    scene.undo(&scene.entries()[0].id).unwrap();
+    assert_eq!(bytes(&file), b"old TEXT");
+    drop(python.stdin.take());
+    python.wait().unwrap();
 }
 
 #[test]
@@ -112,7 +125,7 @@ fn more_directories_than_a_process_may_open_are_changed_as_well() {
     let before = scene.picture();
     let steps = files.iter().map(|file| patch(file, "old", "new")).collect();
     plan(steps).write(&mut File::create(scene.root().join("plan")).unwrap()).unwrap();
-    let applied = std::process::Command::new("sh")
+    let applied = Command::new("sh")
         .args(["-c", "ulimit -n 32; exec \"$0\" --read plan"])
         .arg(apply_program())
         .current_dir(scene.root())

@@ -14,16 +14,19 @@ static const unsigned char JUMP_CODE[JUMP] = {0x50, 0, 0, 0x58, 0, 0x02, 0x1f, 0
 enum { TO = 8 };
 #endif
 
-static bool write_code(void *at, const unsigned char *code)
+/* It stays writable: later, a limit (ulimit -d) may forbid that, and the function is still to be called. */
+static bool make_writable(void *at)
 {
     long page = sysconf(_SC_PAGESIZE);
     char *from = (char *)((unsigned long)at & -page);
     size_t size = (char *)at + JUMP - from;
-    if (mprotect(from, size, PROT_READ | PROT_WRITE | PROT_EXEC) != 0)
-        return false;
+    return mprotect(from, size, PROT_READ | PROT_WRITE | PROT_EXEC) == 0;
+}
+
+static void write_code(void *at, const unsigned char *code)
+{
     memcpy(at, code, JUMP);
     __builtin___clear_cache((char *)at, (char *)at + JUMP);
-    return mprotect(from, size, PROT_READ | PROT_EXEC) == 0;
 }
 
 bool lead(struct detour *detour, void *from, void *to)
@@ -32,15 +35,18 @@ bool lead(struct detour *detour, void *from, void *to)
     memcpy(detour->began_with, from, JUMP);
     memcpy(detour->jump, JUMP_CODE, JUMP);
     memcpy(detour->jump + TO, &to, sizeof to);
-    return write_code(from, detour->jump);
+    if (!make_writable(from))
+        return false;
+    write_code(from, detour->jump);
+    return true;
 }
 
-bool lead_back(const struct detour *detour)
+void lead_back(const struct detour *detour)
 {
-    return write_code(detour->from, detour->began_with);
+    write_code(detour->from, detour->began_with);
 }
 
-bool lead_again(const struct detour *detour)
+void lead_again(const struct detour *detour)
 {
-    return write_code(detour->from, detour->jump);
+    write_code(detour->from, detour->jump);
 }

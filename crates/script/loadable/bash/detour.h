@@ -18,7 +18,7 @@ struct detour {
 bool lead(struct detour *detour, void *from, void *to);
 
 /* Calls of it are its own again. */
-bool lead_back(const struct detour *detour);
+void lead_back(const struct detour *detour);
 
 /* They are the other's once more. */
-bool lead_again(const struct detour *detour);
+void lead_again(const struct detour *detour);

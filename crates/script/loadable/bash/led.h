@@ -8,6 +8,6 @@ enum led { FINDING, DESCRIBING, LED };
 /* One has come, with this name. */
 void has_come(enum led, const char *name);
 
-/* Asks bash, once, what a name is that is nothing's. False: a function's body stands where it is called, as
+/* Asks bash, once, what a name is. False: a function's body stands where it is called, as
    an optimizer of the whole program (-flto) may put it. */
 bool calls_are_led(void);

@@ -180,6 +180,9 @@ static bool a_document_shows(const char *text, const struct documents *documents
 
 static bool redirection_shows(const char *text)
 {
+    /* The shell's own descriptors are seen there, too. */
+    if (text && strpbrk(text, "<>") && strstr(text, "/proc"))
+        return true;
     if (!text || !strchr(text, '<'))
         return text && output_shows(text);
     struct documents documents = {.count = 0};

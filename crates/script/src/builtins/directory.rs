@@ -3,6 +3,7 @@ use std::fs::{self, DirBuilder, Metadata, OpenOptions, Permissions};
 use std::hash::{DefaultHasher, Hasher};
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -20,7 +21,12 @@ pub(super) fn places() -> Vec<PathBuf> {
     let session = session.filter(|path| path.is_dir());
     // Where one has no room, forbids execution, or has another user's of that name, the next may do.
     let own = [env::temp_dir(), "/tmp".into(), "/dev/shm".into(), "/var/tmp".into()];
-    session.into_iter().chain(own).filter(|path| path.is_absolute()).collect()
+    session.into_iter().chain(own).filter(|path| path.is_absolute() && is_plain(path)).collect()
+}
+
+/// bash expands the name of what it reads first, and the loader splits what `LD_PRELOAD` says.
+fn is_plain(path: &Path) -> bool {
+    !path.as_os_str().as_bytes().iter().any(|byte| b"$`\"\\ :\t\n".contains(byte))
 }
 
 /// A directory for this user alone.

@@ -34,9 +34,11 @@ pub(super) fn text(library: &Path, users: Option<&OsStr>) -> Vec<u8> {
     text.extend(term::quoted(library).bytes());
     text.extend(b" -nt ");
     text.extend(term::quoted(library.with_file_name(super::hosts::LIST)).bytes());
-    text.extend(b" ]] && enable -f ");
+    text.extend(b" ]] && builtin enable -f ");
     text.extend(term::quoted(library).bytes());
-    text.extend(format!(" {} \"$_\" || : \"$_\"; }} 2>/dev/null\n", names.join(" ")).bytes());
+    text.extend(
+        format!(" {} \"$_\" || builtin : \"$_\"; }} 2>/dev/null\n", names.join(" ")).bytes(),
+    );
     if let Some(users) = users.filter(|value| !value.is_empty()) {
         let file = in_double_quotes(users);
         text.extend(b"{ [[ -e ");
