@@ -112,8 +112,8 @@ impl<'r> InsideProcesses<'r> {
 /// What `becalm run --builtins` does before it becomes the command, besides the search for its
 /// programs, for shells, and for what starts shells, in each directory of PATH but the last: there
 /// is seldom anything that is not in one before it.
-const LAUNCH: u64 = 76;
-const ONE_DIRECTORY: u64 = 37;
+const LAUNCH: u64 = 79;
+const ONE_DIRECTORY: u64 = 40;
 /// What is asked of a program before it is started: whether it is a shell.
 const ONE_START: u64 = 2;
 /// What is asked of a program that is run all the same.

@@ -48,7 +48,7 @@ static int open_copy(const char *to, const struct stat *of)
 
 static bool copy_content(int from, int to)
 {
-    static char bytes[64 << 10];
+    char bytes[16 << 10];
     ssize_t got;
     while ((got = read(from, bytes, sizeof bytes)) > 0)
         if (write(to, bytes, got) != got)

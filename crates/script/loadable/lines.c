@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "input.h"
 #include "pattern.h"
@@ -119,9 +120,9 @@ static int compare(const void *one, const void *other)
     return which ? which : (a->size > b->size) - (a->size < b->size);
 }
 
-static size_t put_sorted(const struct request *request, const struct input *input, char *out)
+static size_t put_sorted(const struct request *request, const struct input *input,
+                         struct text *texts, char *out)
 {
-    static struct text texts[MOST_INPUT];
     size_t count = 0, size = 0;
     const char *end = input->bytes + input->size;
     for (const char *at = input->bytes; at < end; count++) {
@@ -153,5 +154,14 @@ bool act_sort(struct request *request)
         give_back(&input);
         return false;
     }
-    return say_for(&input, out, put_sorted(request, &input, out));
+    /* A line takes a byte at least. It is a MiB, which the shell is not to have all the time (ulimit -d). */
+    size_t room = (input.size + 1) * sizeof(struct text);
+    void *texts = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (texts == MAP_FAILED) {
+        give_back(&input);
+        return false;
+    }
+    size_t size = put_sorted(request, &input, texts, out);
+    munmap(texts, room);
+    return say_for(&input, out, size);
 }

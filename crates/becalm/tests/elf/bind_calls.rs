@@ -31,13 +31,13 @@ fn calls(libraries: u64) -> BTreeMap<String, i64> {
 }
 
 /// Each library has two directories of its own, which are listed, asked about and given their times again.
-/// To write the new version alone takes 17 calls: nothing of what the file has may be lost.
+/// To read the old version and write the new one takes 21 calls: nothing of what the file has may be lost.
 #[test]
-fn a_file_more_in_a_directory_of_its_own_takes_at_most_41_calls() {
+fn a_file_more_in_a_directory_of_its_own_takes_at_most_45_calls() {
     let (few, many) = (calls(60), calls(120));
     let more: BTreeMap<&String, i64> =
         many.iter().map(|(name, calls)| (name, calls - few.get(name).unwrap_or(&0))).collect();
     let calls: i64 = more.values().sum();
     assert!(calls > 60 * 20, "strace has counted nothing: {more:?}");
-    assert!(calls <= 60 * 41, "{} calls a file: {more:?}", calls as f64 / 60.0);
+    assert!(calls <= 60 * 45, "{} calls a file: {more:?}", calls as f64 / 60.0);
 }
