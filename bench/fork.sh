@@ -5,7 +5,7 @@
 #
 # BECALM is the release binary that `make build` makes; without the argument the environment
 # variable of that name says which. COUNT (1500) files of a list of 71,000 are unpacked in each of
-# ROUNDS (3) rounds. Needs bash 5.2 and perl, and no privileges.
+# ROUNDS (3) rounds. Needs bash 5.1 to 5.3 and perl, and no privileges.
 # Where SOURCES is a directory with unpacked packages (`apt-get source hello sed grep`), the ./configure of
 # each is run, too, with CONFIGURE's options: processes by strace, and whether all files and output are the same.
 set -eu
