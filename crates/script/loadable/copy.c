@@ -78,16 +78,6 @@ static bool copy_into(const char *from, const char *directory)
     return copy(from, to);
 }
 
-/* cp does not write twice to what it has made. */
-static bool two_have_one_name(char **from, int count)
-{
-    for (int i = 0; i < count; i++)
-        for (int j = 0; j < i; j++)
-            if (strcmp(last_component(from[i]), last_component(from[j])) == 0)
-                return true;
-    return false;
-}
-
 bool act_cp(struct request *request)
 {
     struct stat about;
@@ -98,6 +88,7 @@ bool act_cp(struct request *request)
     bool is_directory = *to && stat(to, &about) == 0 && S_ISDIR(about.st_mode);
     if (!is_directory)
         return left(request) == 2 && copy(operand(request), to);
+    /* cp does not write twice to what it has made. */
     if (two_have_one_name(request->argv + request->first, left(request) - 1))
         return false;
     for (; left(request) > 1; done(request))

@@ -66,19 +66,6 @@ static bool is_file(const char *path)
     return lstat(path, &about) == 0 && S_ISREG(about.st_mode);
 }
 
-/* mv does not replace what it has moved a moment ago. */
-static bool two_have_one_name(char **from, int count)
-{
-    for (int i = 0; i < count; i++)
-        for (int j = 0; j < i; j++) {
-            const char *one = last_component(from[i]), *other = last_component(from[j]);
-            size_t size = without_slashes(one);
-            if (size == without_slashes(other) && memcmp(one, other, size) == 0)
-                return true;
-        }
-    return false;
-}
-
 bool act_mv(struct request *request)
 {
     struct stat about;
@@ -90,6 +77,7 @@ bool act_mv(struct request *request)
     if (!directory)
         return left(request) == 2 && move(operand(request), to, force);
     bool are_many = left(request) > 2;
+    /* mv does not replace what it has moved a moment ago. */
     if (are_many && two_have_one_name(request->argv + request->first, left(request) - 1))
         return false;
     for (; left(request) > 1; done(request))

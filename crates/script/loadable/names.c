@@ -35,6 +35,18 @@ size_t without_slashes(const char *name)
     return size;
 }
 
+bool two_have_one_name(char **paths, int count)
+{
+    for (int i = 0; i < count; i++)
+        for (int j = 0; j < i; j++) {
+            const char *one = last_component(paths[i]), *other = last_component(paths[j]);
+            size_t size = without_slashes(one);
+            if (size == without_slashes(other) && memcmp(one, other, size) == 0)
+                return true;
+        }
+    return false;
+}
+
 struct text {
     char bytes[LONGEST];
     size_t size;
