@@ -12,6 +12,7 @@ mod answer_lmod_hook;
 mod answer_lmod_terminal;
 mod answer_pager;
 mod answer_random;
+mod answer_replaced;
 mod answer_start;
 mod answer_trees;
 mod audit;

@@ -6,6 +6,7 @@ set said(=LMOD_VERSION) {}
 
 # Words may be cut short.
 proc makes {command operation} {
+    hides $command
     if {![string match [lindex $command 1]* create]} return
     variable is_modulefiles
     if {$is_modulefiles} {
@@ -31,6 +32,7 @@ proc made {command code result operation} {
 }
 
 follow_environment
+follow_called
 trace add execution ::interp enter ::tcl::becalm::makes
 file exists /.becalm:user:known
 follow "$known$others$clocks"

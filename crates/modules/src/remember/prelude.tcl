@@ -58,9 +58,9 @@ variable seldom {
         set plain {}
         foreach byte [split [encoding convertto [encoding system] $text] {}] {
             if {[string match {[A-Za-z0-9_]} $byte]} {
-                append plain $byte
+                set plain $plain$byte
             } else {
-                append plain [format %%%02X [scan $byte %c]]
+                set plain $plain[format %%%02X [scan $byte %c]]
             }
         }
         return $plain
@@ -231,6 +231,43 @@ proc late {name args} {
         namespace eval ::tcl::becalm $procedures
     }
     tailcall ::tcl::becalm::$name {*}$args
+}
+
+# A modulefile may make a command of its own that is called as one that is called here, such as a procedure
+# `info` that prints, and it would be called here, too. So before the first of them goes, becalm says that this
+# answer is not kept, and nothing here does anything any more. (`append` is not called: Modules 5.7 renames it.)
+variable called {
+    array dict encoding expr file for foreach format if incr info interp join lappend lindex llength lrange
+    lsort namespace proc regexp return scan set split string tailcall trace unset variable
+}
+
+# Name, arguments and body of what has to do something even then.
+variable needed {}
+
+proc replaced {command new operation} {
+    variable needed
+    late note unrepeatable:command
+    foreach name [info procs ::tcl::becalm::*] {
+        proc $name args {}
+    }
+    foreach {name words body} $needed {
+        proc $name $words $body
+    }
+    return
+}
+
+# One that is hidden is gone as well, and no trace of it tells so.
+proc hides {command} {
+    if {[string match hid* [lindex $command 1]]} {
+        replaced {} {} {}
+    }
+    return
+}
+
+proc follow_called {} {
+    variable called
+    foreach name $called {trace add command ::$name {rename delete} ::tcl::becalm::replaced}
+    return
 }
 
 # What is traced everywhere. Tcl compiles the last ones into others' code: once one of those is traced, it compiles

@@ -13,10 +13,12 @@ namespace eval ::tcl::becalm {
             if {[is_create $command]} {
                 late note unrepeatable:interpreter
             }
+            hides $command
             return
         }
 
         follow_environment
+        follow_called
         trace add execution ::interp enter ::tcl::becalm::is_to_create_none
         follow "$known$others$clocks"
         follow_traces
@@ -132,6 +134,11 @@ namespace eval ::tcl::becalm {
     }
 }
 namespace eval ::tcl::becalm {
+    variable needed {
+        execute args {::tcl::becalm::exec {*}$args}
+        directory args {::tcl::becalm::pwd {*}$args}
+        other {ensemble word args} {::list ::tcl::becalm::interp $word}
+    }
     follow_environment
     follow $known
 }
@@ -163,5 +170,6 @@ namespace eval ::tcl::becalm {
     variable later {}
     trace add execution ::exit enter {::tcl::becalm::late note_names}
     follow $clocks
+    follow_called
     follow_traces
 }

@@ -120,3 +120,97 @@ impl AnsweringTool {
             && script.iter().all(|byte| byte.is_ascii_graphic())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::ToolLanguage;
+
+    /// Which of Tcl's commands a text calls, and some words more: what comes first in a line, or after a
+    /// bracket.
+    fn called(text: &str) -> BTreeSet<&str> {
+        let commands = text.split(['\n', '[', '{', ';']);
+        let words = commands.filter_map(|command| command.split_whitespace().next());
+        words
+            .map(|word| word.trim_end_matches(['}', ']']))
+            .filter(|word| TCLS.contains(word))
+            .collect()
+    }
+
+    /// Tcl's own commands (Tcl 8.6 manual, "Tcl Built-In Commands"); those for files, processes and
+    /// channels are called by their place (`::open`), or followed.
+    const TCLS: &[&str] = &[
+        "after",
+        "append",
+        "apply",
+        "array",
+        "binary",
+        "break",
+        "catch",
+        "concat",
+        "continue",
+        "dict",
+        "encoding",
+        "error",
+        "eval",
+        "expr",
+        "for",
+        "foreach",
+        "format",
+        "global",
+        "if",
+        "incr",
+        "info",
+        "interp",
+        "join",
+        "lappend",
+        "lassign",
+        "lindex",
+        "linsert",
+        "list",
+        "llength",
+        "lmap",
+        "lrange",
+        "lrepeat",
+        "lreplace",
+        "lreverse",
+        "lsearch",
+        "lset",
+        "lsort",
+        "namespace",
+        "proc",
+        "regexp",
+        "regsub",
+        "return",
+        "scan",
+        "set",
+        "split",
+        "string",
+        "subst",
+        "switch",
+        "tailcall",
+        "throw",
+        "trace",
+        "try",
+        "unset",
+        "uplevel",
+        "upvar",
+        "variable",
+        "while",
+    ];
+
+    #[test]
+    fn no_command_is_called_where_a_modulefiles_own_is_not_looked_out_for() {
+        let prelude = include_str!("prelude.tcl");
+        let list = prelude.split_once("variable called {").unwrap().1.split_once('}').unwrap().0;
+        let known: BTreeSet<&str> = list.split_whitespace().collect();
+        let everywhere = ToolLanguage::Lua.tcl_prelude();
+        let modulefiles = include_str!("script.tcl").split_once("variable barren {").unwrap().1;
+        let modulefiles = modulefiles.split_once("# Words may be cut short").unwrap().0;
+        let called: BTreeSet<&str> =
+            called(&everywhere).union(&called(modulefiles)).copied().collect();
+        assert!(called.len() > 20, "{called:?}");
+        assert_eq!(called.difference(&known).collect::<Vec<_>>(), Vec::<&&str>::new());
+    }
+}
