@@ -1,11 +1,11 @@
 # After prelude.tcl, in each interpreter of Lmod's own process: tcl2lua.tcl's, and that of a modulefile, which
 # the former makes, and which is to make none (script.tcl).
-variable is_modulefiles 0
+set ::tcl::becalm::is_modulefiles 0
 # prelude.lua has said so.
-set said(=LMOD_VERSION) {}
+set ::tcl::becalm::said(=LMOD_VERSION) {}
 
 # Words may be cut short.
-proc makes {command operation} {
+proc ::tcl::becalm::makes {command operation} {
     hides $command
     if {![string match [lindex $command 1]* create]} return
     variable is_modulefiles
@@ -15,12 +15,15 @@ proc makes {command operation} {
         # A new interpreter asks what its user is called.
         file exists /.becalm:user
         # From then on: before there is one, it costs as much as all else here.
+        variable follows
+        set follows 1
         trace add execution ::interp leave ::tcl::becalm::made
+        set follows 0
     }
     return
 }
 
-proc made {command code result operation} {
+proc ::tcl::becalm::made {command code result operation} {
     if {![string match [lindex $command 1]* create]} return
     # A safe one reads no init.tcl.
     if {$code != 0 || [interp issafe $result]} {
@@ -31,9 +34,9 @@ proc made {command code result operation} {
     return
 }
 
-follow_environment
-follow_called
+::tcl::becalm::follow_environment
+::tcl::becalm::follow_called
 trace add execution ::interp enter ::tcl::becalm::makes
 file exists /.becalm:user:known
-follow "$known$others$clocks"
-follow_traces
+::tcl::becalm::follow "$::tcl::becalm::known$::tcl::becalm::others$::tcl::becalm::clocks"
+::tcl::becalm::follow_traces

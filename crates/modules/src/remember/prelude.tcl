@@ -3,15 +3,14 @@
 # A note is a lookup of a path that is not there, right below the root: of each directory
 # above a path, Tcl makes two calls (notes.rs). Not one byte of the script's output may change by
 # it: nothing is left in the global namespace, no error is raised and caught, and no command is
-# replaced here (script.tcl replaces three). `ordered` is set, and comments are taken out, by who puts it
-# into init.tcl (tool.rs).
-variable ordered
-variable said
-array set said {}
-variable tool {}
-variable follows 0
+# replaced here (script.tcl replaces three). The namespace and `ordered` are there, and comments are taken out, by
+# who puts it into init.tcl (tool.rs). Names are whole here, as what a file's own commands are, Tcl does not compile,
+# and what is evaluated in a namespace, it does.
+array set ::tcl::becalm::said {}
+set ::tcl::becalm::tool {}
+set ::tcl::becalm::follows 0
 
-proc read {array name operation} {
+proc ::tcl::becalm::read {array name operation} {
     variable said
     if {$operation eq {array} || ![info exists said(=$name)]} {
         tailcall ::tcl::becalm::late reads $array $name $operation
@@ -23,7 +22,7 @@ proc read {array name operation} {
 # reading of what is not there with an error, and nobody else hears of it. So a trace of the same is
 # behind Tcl's, once that has gone to the first place before, and puts ours before it again. Where it has not
 # yet (`ordered` is 0), all of the environment counts from then on.
-proc follow_reads {args} {
+proc ::tcl::becalm::follow_reads {args} {
     variable follows
     set follows 1
     trace remove variable ::env {read array} ::tcl::becalm::read
@@ -33,7 +32,7 @@ proc follow_reads {args} {
 }
 
 # Whether an element was there decides what comes of it, and no trace tells of one that was not.
-proc unsets {command operation} {
+proc ::tcl::becalm::unsets {command operation} {
     if {[string match *env(* $command]} {
         late note env
     }
@@ -41,7 +40,7 @@ proc unsets {command operation} {
 }
 
 # An element that is linked to is read without the array's trace.
-proc linked {command operation} {
+proc ::tcl::becalm::linked {command operation} {
     if {[string match *env(* $command]} {
         late note unrepeatable:link
     }
@@ -49,7 +48,7 @@ proc linked {command operation} {
 }
 
 # What most modulefiles never call, and what it costs time to make procedures of in each interpreter.
-variable seldom {
+set ::tcl::becalm::seldom {
     # Letters, digits and _ stand for themselves, all other bytes are %XX.
     proc plain {text} {
         if {[string is wordchar -strict $text] && [string is ascii $text]} {
@@ -198,8 +197,6 @@ variable seldom {
 
     # Who takes these traces away has to name them, or to list what there is.
     proc traced {command operation} {
-        variable follows
-        if {$follows} return
         set verb [lindex $command 1]
         if {$verb in {info vinfo}
             || ($verb in {remove vdelete} && [string match *becalm* $command])} {
@@ -223,7 +220,7 @@ variable seldom {
 }
 
 # Calls one of these.
-proc late {name args} {
+proc ::tcl::becalm::late {name args} {
     variable seldom
     if {$seldom ne {}} {
         set procedures $seldom
@@ -236,15 +233,15 @@ proc late {name args} {
 # A modulefile may make a command of its own that is called as one that is called here, such as a procedure
 # `info` that prints, and it would be called here, too. So before the first of them goes, becalm says that this
 # answer is not kept, and nothing here does anything any more. (`append` is not called: Modules 5.7 renames it.)
-variable called {
+set ::tcl::becalm::called {
     array dict encoding expr file for foreach format if incr info interp join lappend lindex llength lrange
     lsort namespace proc regexp return scan set split string tailcall trace unset variable
 }
 
 # Name, arguments and body of what has to do something even then.
-variable needed {}
+set ::tcl::becalm::needed {}
 
-proc replaced {command new operation} {
+proc ::tcl::becalm::replaced {command new operation} {
     variable needed
     late note unrepeatable:command
     foreach name [info procs ::tcl::becalm::*] {
@@ -257,14 +254,14 @@ proc replaced {command new operation} {
 }
 
 # One that is hidden is gone as well, and no trace of it tells so.
-proc hides {command} {
+proc ::tcl::becalm::hides {command} {
     if {[string match hid* [lindex $command 1]]} {
         replaced {} {} {}
     }
     return
 }
 
-proc follow_called {} {
+proc ::tcl::becalm::follow_called {} {
     variable called
     foreach name $called {trace add command ::$name {rename delete} ::tcl::becalm::replaced}
     return
@@ -272,7 +269,7 @@ proc follow_called {} {
 
 # What is traced everywhere. Tcl compiles the last ones into others' code: once one of those is traced, it compiles
 # anew each command that it comes to.
-variable known {
+set ::tcl::becalm::known {
     ::exec enter {::tcl::becalm::late starts}
     ::open enter {::tcl::becalm::late opens}
     ::tell enter {::tcl::becalm::late positioned}
@@ -283,7 +280,7 @@ variable known {
     ::tcl::info::cmdcount enter {::tcl::becalm::late unrepeatable process}
     ::tcl::file::atime enter {::tcl::becalm::late unrepeatable access}
 }
-variable clocks {
+set ::tcl::becalm::clocks {
     ::tcl::clock::seconds enter {::tcl::becalm::late unrepeatable clock}
     ::tcl::clock::clicks enter {::tcl::becalm::late unrepeatable clock}
     ::tcl::clock::milliseconds enter {::tcl::becalm::late unrepeatable clock}
@@ -291,7 +288,7 @@ variable clocks {
 }
 # Other code than Modules' own may do what Modules never does, and what would cost it time to
 # have traced.
-variable others {
+set ::tcl::becalm::others {
     ::tcl::namespace::children enter {::tcl::becalm::late unrepeatable traces}
     ::tcl::file::stat enter {::tcl::becalm::late unrepeatable access}
     ::tcl::file::lstat enter {::tcl::becalm::late unrepeatable access}
@@ -300,12 +297,12 @@ variable others {
     ::unset enter ::tcl::becalm::unsets
 }
 
-proc follow {names} {
+proc ::tcl::becalm::follow {names} {
     foreach {name operation hook} $names {trace add execution $name $operation $hook}
     return
 }
 
-proc follow_environment {} {
+proc ::tcl::becalm::follow_environment {} {
     variable ordered
     trace add variable ::env array ::tcl::becalm::follow_reads
     if {$ordered} {
@@ -323,7 +320,16 @@ proc follow_environment {} {
 }
 
 # The last of all, as it is called for each one that comes after it.
-proc follow_traces {} {
-    trace add execution ::trace enter {::tcl::becalm::late traced}
+proc ::tcl::becalm::follow_traces {} {
+    trace add execution ::trace enter ::tcl::becalm::traces
+    return
+}
+
+# The prelude's own, or others'.
+proc ::tcl::becalm::traces {command operation} {
+    variable follows
+    if {!$follows} {
+        tailcall ::tcl::becalm::late traced $command $operation
+    }
     return
 }

@@ -57,10 +57,9 @@ impl ToolLanguage {
                 include_str!("script.tcl")
             ),
             ToolLanguage::Lua => concat!(
-                "namespace eval ::tcl::becalm {\nvariable ordered 0\n",
+                "namespace eval ::tcl::becalm {}\nset ::tcl::becalm::ordered 0\n",
                 include_str!("prelude.tcl"),
                 include_str!("embedded.tcl"),
-                "}\n"
             ),
         };
         // Tcl reads each byte several times.
@@ -203,7 +202,8 @@ mod tests {
     #[test]
     fn no_command_is_called_where_a_modulefiles_own_is_not_looked_out_for() {
         let prelude = include_str!("prelude.tcl");
-        let list = prelude.split_once("variable called {").unwrap().1.split_once('}').unwrap().0;
+        let list =
+            prelude.split_once("set ::tcl::becalm::called {").unwrap().1.split_once('}').unwrap().0;
         let known: BTreeSet<&str> = list.split_whitespace().collect();
         let everywhere = ToolLanguage::Lua.tcl_prelude();
         let modulefiles = include_str!("script.tcl").split_once("variable barren {").unwrap().1;
