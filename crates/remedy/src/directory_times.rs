@@ -75,12 +75,29 @@ impl DirectoryTimes {
         DirectoryTimes(times)
     }
 
+    /// The same directories, which get no times: whoever asks gives them back himself.
+    pub(crate) fn undue(&self) -> DirectoryTimes {
+        let undue = |(path, times): (&Path, &FoundTimes)| {
+            let given = AtomicBool::new(false);
+            let held = times.held.clone();
+            (path.to_owned(), FoundTimes { held, found: times.found, due: None, given })
+        };
+        DirectoryTimes(self.0.iter().map(undue).collect())
+    }
+
     /// The directory that a path is in.
     ///
     /// # Errors
     /// Those of [`HeldDirectory::open`].
     pub(crate) fn directory(&self, path: &Path) -> Result<Arc<HeldDirectory>, Error> {
-        let directory = directory_of(path);
+        self.at(directory_of(path))
+    }
+
+    /// The directory at a path.
+    ///
+    /// # Errors
+    /// Those of [`HeldDirectory::open`].
+    pub(crate) fn at(&self, directory: &Path) -> Result<Arc<HeldDirectory>, Error> {
         match self.0.get(directory).and_then(|times| times.held.as_ref()) {
             Some(held) => Ok(Arc::clone(held)),
             None => HeldDirectory::open(directory).map(Arc::new),
@@ -102,7 +119,7 @@ impl DirectoryTimes {
     /// Gives those back that are due. To set a time is the owner's alone: elsewhere it stays.
     pub(crate) fn give_back(&self) {
         for (path, times) in self.0.iter().filter(|(_, times)| !times.given.load(Relaxed)) {
-            give(path, times.due);
+            self.give(path, times.due);
         }
     }
 
@@ -119,7 +136,7 @@ impl DirectoryTimes {
     /// Nothing was done: gives all of them back.
     pub(crate) fn give_all_back(&self) {
         for (path, times) in self.0.iter() {
-            give(path, Some(times.found));
+            self.give(path, Some(times.found));
         }
     }
 
@@ -134,13 +151,13 @@ impl DirectoryTimes {
         all.sort_unstable_by(|one, other| one.path.cmp(&other.path));
         all
     }
-}
 
-fn give(path: &Path, times: Option<AccessAndChange>) {
-    if let Some(times) = times
-        && let Ok(directory) = HeldDirectory::open(path)
-    {
-        directory.give_times(times);
+    fn give(&self, path: &Path, times: Option<AccessAndChange>) {
+        if let Some(times) = times
+            && let Ok(directory) = self.at(path)
+        {
+            directory.give_times(times);
+        }
     }
 }
 

@@ -35,6 +35,7 @@
 //! | `steered` | what the environment of a start decides |
 //! | `spared` | the lookups that a program is spared |
 //! | `steps` | the plan for `remedy` |
+//! | `threads` | how many threads it is made on |
 //!
 //! Nothing here writes: [`plan`] reads, and returns what is to be done as data.
 
@@ -64,6 +65,7 @@ mod spared;
 mod steered;
 mod steps;
 mod stores;
+mod threads;
 mod through;
 mod today;
 mod trust;
@@ -319,5 +321,5 @@ pub fn plan(
     options: &BindOptions,
     progress: &(dyn Fn(BindProgress) + Sync),
 ) -> Result<Binding, BindError> {
-    attempt::plan(world, paths, options, progress)
+    threads::on_threads(|| attempt::plan(world, paths, options, progress))
 }
