@@ -74,7 +74,7 @@ pub fn apply(plan: &Plan, options: &Options) -> Result<Applied, Error> {
     let journal = begin(&directory, &id, &plan.title, &mut jobs, options.large);
     let journal = journal.and_then(|journal| {
         times = DirectoryTimes::of(&jobs, known.held());
-        prepare(journal, &mut jobs, &times, options)
+        prepare(journal, plan, &mut jobs, &times, options)
     });
     let journal = journal.map_err(|failure| give_up(failure, &directory, &jobs, &times))?;
     let Some(failed) = finish(journal, &id, &jobs, &times, options)? else {
@@ -119,7 +119,7 @@ pub fn extend(id: &str, plan: &Plan, options: &Options) -> Result<Applied, Error
     told.and_then(|()| journal.sync())?;
     let held = HeldDirectories::default();
     let times = DirectoryTimes::of(&jobs, &held);
-    let (failure, mut stays) = match prepare(journal, &mut jobs, &times, options) {
+    let (failure, mut stays) = match prepare(journal, plan, &mut jobs, &times, options) {
         Ok(journal) => match finish(journal, id, &jobs, &times, options)? {
             None => return Ok(Applied { id: id.to_owned(), changed }),
             Some(FailedApplication { failure, stays, .. }) => (failure, stays),
@@ -176,12 +176,14 @@ fn temporaries(jobs: &[FileWork]) -> JournalRecord {
 /// Steps 3 and 4.
 fn prepare(
     mut journal: Journal,
+    plan: &Plan,
     jobs: &mut [FileWork],
     directories: &DirectoryTimes,
     options: &Options,
 ) -> Result<Journal, Error> {
-    keep_what_is_removed(jobs, journal.directory(), options)?;
+    keep_what_is_removed(jobs, journal.directory(), directories, options)?;
     new_files::write(jobs, directories, options)?;
+    crate::check::what_it_relies_on(plan)?;
     let changes = jobs.iter().map(|job| JournalRecord::Change(Box::new(job.change.clone())));
     journal.add(changes.chain([JournalRecord::Ready]))?;
     journal.reserve(room_for_an_end(jobs));
@@ -202,6 +204,7 @@ enum KeptContent {
 fn keep_what_is_removed(
     jobs: &mut [FileWork],
     directory: &Path,
+    times: &DirectoryTimes,
     options: &Options,
 ) -> Result<(), Error> {
     let is_file = |item: &Item| matches!(item.thing, ItemKind::File { .. });
@@ -215,7 +218,7 @@ fn keep_what_is_removed(
     let all = pool::each(options.threads, &removed, |_, job| {
         let Some(item) = job.change.removed() else { return Ok(None) };
         let ItemKind::File { kept: Some(number), .. } = item.thing else { return Ok(None) };
-        match item.aside().map(|aside| beside(job, &item.path, &aside)) {
+        match item.aside().map(|aside| beside(job, &item.path, &aside, times)) {
             Some(Ok(kept)) => Ok(Some(kept)),
             // A filesystem without hard links.
             _ => keep(job, &item.path, &journal::kept(directory, number)).map(Some),
@@ -236,9 +239,16 @@ fn keep_what_is_removed(
     journal::sync_directory(&copies)
 }
 
-fn beside(job: &FileWork, path: &Path, aside: &Path) -> Result<KeptContent, Error> {
-    let directory = HeldDirectory::of(path)?;
+fn beside(
+    job: &FileWork,
+    path: &Path,
+    aside: &Path,
+    times: &DirectoryTimes,
+) -> Result<KeptContent, Error> {
+    let directory = times.directory(path)?;
+    let change = times.changing(path, &directory);
     directory.link(path, &directory, aside)?;
+    change.made();
     let stamp = directory.stamp(aside)?;
     match job.stamps.first().is_some_and(|seen| seen.same_content(&stamp)) {
         true => Ok(KeptContent::Beside(stamp, stamp.seen())),

@@ -48,13 +48,17 @@ fn remove(path: &Path, held: &DirectoryTimes) -> Result<bool, Error> {
         }
         Err(error) => return Err(error),
     };
+    let change = held.changing(path, &directory);
     let removed = match directory.unlink(path) {
         // unlink(2) of a directory.
         Err(Errno::ISDIR) => directory.remove_directory(path),
         removed => removed,
     };
     match removed {
-        Ok(()) => Ok(true),
+        Ok(()) => {
+            change.made();
+            Ok(true)
+        }
         Err(Errno::NOENT) => Ok(false),
         Err(error) => Err(Error::at("unlink", path, error)),
     }

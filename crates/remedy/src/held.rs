@@ -89,14 +89,6 @@ impl HeldDirectory {
         rustix::fs::fstat(&self.open).ok().map(|found| AccessAndChange::of(&found))
     }
 
-    /// The same, if it is known to be the one that a path leads to.
-    pub(crate) fn times_if_at(&self, path: &Path) -> Option<AccessAndChange> {
-        let known = self.identity.get()?;
-        let found = rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-        let is_it = FileStamp::of_stat(&found).identity() == *known;
-        is_it.then(|| AccessAndChange::of(&found))
-    }
-
     /// Gives it other times, where this user may.
     pub(crate) fn give_times(&self, times: AccessAndChange) {
         let _ = rustix::fs::utimensat(&self.open, ".", &times.timestamps(), AtFlags::empty());

@@ -121,7 +121,7 @@ fn write_patched(
         return Ok((patch.clone(), None));
     };
     let directory = directories.directory(path)?;
-    let (target, rewritten) = write_of_source(patch, job, &directory)?;
+    let (target, rewritten) = write_of_source(patch, job, (&directory, directories))?;
     let Rewritten { before, after, filled } = rewritten;
     if !patch.before.admits(&before) || !patch.after.admits(&after) {
         return Err(Error::refused(path, "has another content than expected"));
@@ -129,7 +129,10 @@ fn write_patched(
     let written = patch.attributes.give(&target, temporary)?;
     way.finish(&target, temporary)?;
     for name in more {
-        directory.link(temporary, &*directories.directory(name)?, name)?;
+        let other = directories.directory(name)?;
+        let change = directories.changing(name, &other);
+        directory.link(temporary, &other, name)?;
+        change.made();
     }
     // Another name changes the change time.
     let written = match more {
@@ -145,7 +148,7 @@ fn write_patched(
 fn write_of_source(
     patch: &FilePatch,
     job: &FileWork,
-    directory: &HeldDirectory,
+    (directory, directories): (&HeldDirectory, &DirectoryTimes),
 ) -> Result<(File, Rewritten), Error> {
     let (path, temporary) = (job.change.path(), job.temporary());
     let source = directory.read(path)?;
@@ -158,7 +161,9 @@ fn write_of_source(
         }
     };
     let found = is_same()?;
+    let change = directories.changing(temporary, directory);
     let target = directory.create(temporary)?;
+    change.made();
     let rewritten = rewrite::rewrite(&source, &found, &patch.edits, &patch.holes, &target)
         .map_err(|failure| failure.at(path, temporary))?;
     is_same()?;
@@ -179,14 +184,17 @@ fn write_added(
 ) -> Result<WrittenChange<Item>, Error> {
     let [temporary] = job.temporaries.as_slice() else { return Ok((item.clone(), None)) };
     let directory = directories.directory(temporary)?;
+    let change = directories.changing(temporary, &directory);
     let (new, item) = match &item.thing {
         ItemKind::Directory { mode } => {
             let new = directory.make_directory(temporary)?;
+            change.made();
             give(item, *mode, &new, temporary)?;
             (new, item.clone())
         }
         ItemKind::Link { target } => {
             let new = directory.make_link(temporary, target)?;
+            change.made();
             if let Some(attributes) = &item.attributes {
                 attributes.give_to_link(&new, temporary)?;
             }
@@ -194,11 +202,13 @@ fn write_added(
         }
         ItemKind::File { seen: Some(seen), .. } => {
             let new = content::whole_file(&job.content, seen, &directory, temporary)?;
+            change.made();
             way.finish(&new, temporary)?;
             (new, item.clone())
         }
         ItemKind::File { version, mode, .. } => {
             let new = directory.create(temporary)?;
+            change.made();
             let read = content::write(&job.content, &new, temporary)?;
             give(item, *mode, &new, temporary)?;
             way.finish(&new, temporary)?;

@@ -173,9 +173,7 @@ pub(crate) fn take_back(
         done.iter().filter(|job| job.is_begun()).map(|job| job.change.clone()).collect();
     let (mut jobs, mut stays) = inverse_jobs(&begun, journal.directory(), false, options);
     stays.extend(hold_back(&mut jobs, &stays, &begun));
-    // Whoever applied knows what the times of directories were.
-    let undue = times.undue();
-    let back = take_back_jobs(journal, id, jobs, (false, &undue), options)?;
+    let back = take_back_jobs(journal, id, jobs, (false, times), options)?;
     stays.extend(back.stays);
     let is_back = |change: &&FileChange| !stays.iter().any(|it| concerns(&it.path, change));
     let all: Vec<_> = done.iter().map(|job| job.change.clone()).collect();

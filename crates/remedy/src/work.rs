@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use crate::change::{FileChange, FilePatch, Item, ItemKind, Turn};
 use crate::content::NewContent;
-use crate::directory_times::DirectoryTimes;
+use crate::directory_times::{DirectoryChange, DirectoryTimes};
 use crate::durable::{self, TouchedDirectories};
 use crate::held::{HeldDirectory, exchanged};
 use crate::journal::temporary_prefix;
@@ -240,10 +240,11 @@ impl<'a> PatchedDirectories<'a> {
         PatchedDirectories { times, left }
     }
 
-    fn is_renamed(&self, path: &Path, directory: &HeldDirectory) {
-        let left = self.left.get(path);
-        if left.is_some_and(|left| left.fetch_sub(1, Ordering::AcqRel) == 1) {
-            self.times.give_back_to(path, directory);
+    /// A name in it was renamed.
+    fn is_renamed(&self, directory: &Path, change: DirectoryChange) {
+        match self.left.get(directory) {
+            Some(left) if left.fetch_sub(1, Ordering::AcqRel) == 1 => change.made_last(),
+            _ => change.made(),
         }
     }
 }
@@ -253,7 +254,7 @@ fn commit_one(job: &FileWork, patched: &PatchedDirectories) -> Result<Option<Pat
     match &job.change {
         FileChange::Patch(patch) => replace_names(patch, job, patched).map(|()| None),
         FileChange::Add(item) => add(item, job, patched.times).map(|()| None),
-        FileChange::Remove(item) => remove(item, job),
+        FileChange::Remove(item) => remove(item, job, patched.times),
         FileChange::Replace(_) => replace(job, patched.times).map(|()| None),
     }
 }
@@ -272,10 +273,11 @@ fn replace_names(
         if !(found == *stamp || at > 0 && found.same_content(stamp)) {
             return Err(changed(name));
         }
+        let change = patched.times.changing(name, &directory);
         is_as_written(job, &directory, temporary, at == 0)?;
         job.begin();
         directory.rename(temporary, &directory, name)?;
-        patched.is_renamed(directory_of(name), &directory);
+        patched.is_renamed(directory_of(name), change);
     }
     Ok(())
 }
@@ -300,9 +302,13 @@ fn is_as_written(
 fn add(item: &Item, job: &FileWork, times: &DirectoryTimes) -> Result<(), Error> {
     let Some(temporary) = job.temporaries.first() else { return Ok(()) };
     let (from, to) = (times.directory(temporary)?, HeldDirectory::of(&item.path)?);
+    // Where it is another that it goes to, that is one that was added: it has no times yet.
+    let change = times.changing(temporary, &from);
     is_as_written(job, &from, temporary, true)?;
     job.begin();
-    from.move_to(temporary, item.thing.is_directory(), &to, &item.path)
+    from.move_to(temporary, item.thing.is_directory(), &to, &item.path)?;
+    change.made();
+    Ok(())
 }
 
 fn replace(job: &FileWork, times: &DirectoryTimes) -> Result<(), Error> {
@@ -312,19 +318,27 @@ fn replace(job: &FileWork, times: &DirectoryTimes) -> Result<(), Error> {
     if job.stamps.first() != Some(&to.stamp(path)?) {
         return Err(changed(path));
     }
+    let change = times.changing(temporary, &from);
     is_as_written(job, &from, temporary, true)?;
     job.begin();
-    from.rename(temporary, &to, path)
+    from.rename(temporary, &to, path)?;
+    change.made();
+    Ok(())
 }
 
-fn remove(item: &Item, job: &FileWork) -> Result<Option<PathBuf>, Error> {
+fn remove(item: &Item, job: &FileWork, times: &DirectoryTimes) -> Result<Option<PathBuf>, Error> {
     let path = &item.path;
     let directory = HeldDirectory::of(path)?;
+    let change = times.changing(path, &directory);
     if item.thing.is_directory() {
         job.begin();
         return match directory.remove_directory(path) {
             Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(Some(path.clone())),
-            removed => removed.map(|()| None).map_err(|error| Error::at("rmdir", path, error)),
+            Err(error) => Err(Error::at("rmdir", path, error)),
+            Ok(()) => {
+                change.made();
+                Ok(None)
+            }
         };
     }
     if job.stamps.first() != Some(&directory.stamp(path)?) {
@@ -332,6 +346,7 @@ fn remove(item: &Item, job: &FileWork) -> Result<Option<PathBuf>, Error> {
     }
     job.begin();
     directory.unlink(path).map_err(|error| Error::at("unlink", path, error))?;
+    change.made();
     Ok(None)
 }
 

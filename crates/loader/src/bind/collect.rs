@@ -39,6 +39,8 @@ pub(super) struct ElfFileNames {
     pub mode: u32,
     pub uid: u32,
     pub gid: u32,
+    /// What was seen of it before it was read.
+    pub seen: remedy::Seen,
     pub object: Arc<ElfObject>,
     /// Whether it may open libraries by name, where that was found out.
     pub may_dlopen: Option<bool>,
@@ -65,7 +67,8 @@ impl ElfFileNames {
     pub fn tell(&self, world: &dyn World) {
         let (object, set_user_id) = (Ok(Arc::clone(&self.object)), self.mode & 0o4000 != 0);
         let identity = Some(self.object.identity());
-        let known = OpenedFile { id: self.id, set_user_id, identity, object };
+        let seen = Some(self.seen);
+        let known = OpenedFile { id: self.id, set_user_id, seen, identity, object };
         self.names.iter().for_each(|name| world.learn(name, &known));
     }
 
@@ -282,6 +285,7 @@ fn read_elf(path: &Path, walker: Option<&Walker>) -> Result<ElfFileNames, ElfErr
         mode: seen.mode(),
         uid: seen.uid(),
         gid: seen.gid(),
+        seen: remedy::Seen::from_metadata(&seen),
         object: Arc::new(object),
         may_dlopen,
         is_given: true,

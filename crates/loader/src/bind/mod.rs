@@ -204,6 +204,8 @@ pub struct Binding {
     pub links: Vec<(PathBuf, PathBuf)>,
     /// New files: closure libraries.
     pub files: Vec<(PathBuf, Vec<u8>)>,
+    /// Files that are named and not changed, and what was seen of each when it was read.
+    pub named: Vec<(PathBuf, remedy::Seen)>,
     /// Programs whose start was simulated, before and after.
     pub programs: Vec<Effect>,
     /// Libraries that no program loads, each loaded alone, before and after.

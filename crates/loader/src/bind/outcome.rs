@@ -9,6 +9,7 @@ use super::attempt::{Attempted, BindAttempt};
 use super::pins::{Pin, needed};
 use super::wanted::BindFacts;
 use super::{BindChange, BindMode, Binding, BoundSearchPath, KeepRpath, NameLeft};
+use crate::{ElfObject, FileId};
 
 /// Puts the result together.
 pub(super) fn finish(known: &BindFacts<'_>, attempted: Attempted) -> Binding {
@@ -39,6 +40,7 @@ pub(super) fn finish(known: &BindFacts<'_>, attempted: Attempted) -> Binding {
         }
     }
     binding.directories = directories.into_iter().collect();
+    binding.named = named(known, &edits, &binding);
     binding.conflicts = known.pins.conflicts.clone();
     binding.names_left = names_left(known);
     binding.risks = risks(known, &binding);
@@ -60,6 +62,27 @@ fn names_left(known: &BindFacts<'_>) -> Vec<NameLeft> {
         })
     });
     names.collect()
+}
+
+/// The files that edited files and new ones name, and that are not changed themselves: the plan holds as long
+/// as they are what was read.
+fn named(
+    known: &BindFacts<'_>,
+    edits: &[Arc<BindAttempt>],
+    binding: &Binding,
+) -> Vec<(PathBuf, remedy::Seen)> {
+    let edited: HashSet<FileId> = edits.iter().map(|made| known.files[made.number].id).collect();
+    let stubs = binding.files.iter().filter_map(|(_, content)| ElfObject::parse(content).ok());
+    let stubs: Vec<_> = stubs.collect();
+    let by_edits = binding.changes.iter().flat_map(|change| &change.needed).map(|(_, new)| new);
+    let names = by_edits.chain(stubs.iter().flat_map(ElfObject::needed)).map(Path::new);
+    let targets = binding.links.iter().map(|(_, target)| target.as_path());
+    let paths: BTreeSet<&Path> = names.chain(targets).filter(|path| path.is_absolute()).collect();
+    let seen = |path: &Path| {
+        let opened = known.world.open(path).ok().filter(|opened| !edited.contains(&opened.id))?;
+        Some((path.to_owned(), opened.seen?))
+    };
+    paths.into_iter().filter_map(seen).collect()
 }
 
 /// The names and directories that edited files hold afterwards.
