@@ -11,7 +11,7 @@ use crate::directory_times::DirectoryTimes;
 use crate::durable::{Filesystems, SyncMethod};
 use crate::held::HeldDirectory;
 use crate::rewrite::{self, Rewritten};
-use crate::stamp::FileStamp;
+use crate::stamp::{self, FileStamp};
 use crate::work::{FileWork, changed, directory_of};
 use crate::{Changed, Error, Options, Progress, pool};
 
@@ -137,7 +137,7 @@ fn write_patched(
     // Another name changes the change time.
     let written = match more {
         [] => FileStamp::of(&written),
-        _ => stamp(&target, temporary)?,
+        _ => stamp_of(&target, temporary)?,
     };
     let holes = if patch.holes.is_empty() { filled } else { patch.holes.clone() };
     let patch = FilePatch { before, after, holes, ..patch.clone() };
@@ -161,6 +161,7 @@ fn write_of_source(
         }
     };
     let found = is_same()?;
+    stamp::wait_until_a_change_shows(&found);
     let change = directories.changing(temporary, directory);
     let target = directory.create(temporary)?;
     change.made();
@@ -171,7 +172,7 @@ fn write_of_source(
 }
 
 /// What fstat(2) says of a new file.
-fn stamp(file: &File, path: &Path) -> Result<FileStamp, Error> {
+fn stamp_of(file: &File, path: &Path) -> Result<FileStamp, Error> {
     let found = file.metadata().map_err(|error| Error::at("fstat", path, error))?;
     Ok(FileStamp::of(&found))
 }
@@ -222,7 +223,7 @@ fn write_added(
             (new, item)
         }
     };
-    Ok((item, Some(stamp(&new, temporary)?)))
+    Ok((item, Some(stamp_of(&new, temporary)?)))
 }
 
 /// Gives a new file or directory the attributes of what it is to be, or else the permissions.

@@ -195,3 +195,110 @@ fn what_is_applied_as_a_whole_stays_whole_where_one_file_has_changed() {
     assert_eq!(bytes(&files[1]), b"new");
     assert_eq!(scene.entries()[0].status, Status::Applied);
 }
+
+#[test]
+fn a_directory_that_is_moved_away_once_all_is_renamed_is_synced_where_it_is() {
+    let scene = EditedFiles::new();
+    let (files, steps) = patched(&scene, &["sub/file"]);
+    write_plan(&scene, steps);
+    let is_new = || (bytes(&files[0]) == b"new").then_some(());
+    let applied = stopped_at(&scene, &["plan"], ("renameat", 1), is_new, |()| {
+        fs::rename(scene.at("sub"), scene.at("moved")).unwrap();
+    });
+    assert!(applied.status.success(), "{}", String::from_utf8_lossy(&applied.stderr));
+    assert_eq!(bytes(scene.at("moved/file")), b"new");
+    assert_eq!(scene.entries()[0].status, Status::Applied);
+}
+
+/// What is done in one directory while another's file is renamed first.
+#[track_caller]
+fn time_is_kept(others: impl FnOnce(&Path), is_kept: bool) {
+    let scene = EditedFiles::new();
+    let (files, steps) = patched(&scene, &["a/first", "b/second"]);
+    let directory = files[1].parent().unwrap();
+    run(&["touch", "-m", "-d", "2001-02-03 04:05:06.123456789", directory.to_str().unwrap()]);
+    let before = fs::metadata(directory).unwrap().modified().unwrap();
+    write_plan(&scene, steps);
+    let is_new = || (bytes(&files[0]) == b"new").then_some(());
+    let applied = stopped_at(&scene, &["plan"], ("renameat", 1), is_new, |()| others(directory));
+    assert!(applied.status.success(), "{}", String::from_utf8_lossy(&applied.stderr));
+    assert_eq!(bytes(&files[1]), b"new");
+    let after = fs::metadata(directory).unwrap().modified().unwrap();
+    assert_eq!(after == before, is_kept, "{before:?} {after:?}");
+}
+
+#[test]
+fn a_directory_that_somebody_else_changes_meanwhile_keeps_the_time_of_that() {
+    time_is_kept(|directory| fs::write(directory.join("theirs"), "").unwrap(), false);
+    time_is_kept(|_| (), true);
+}
+
+#[test]
+fn what_a_plan_relies_on_is_what_was_seen_when_all_is_written() {
+    let scene = EditedFiles::new();
+    let (files, mut steps) = patched(&scene, &["file"]);
+    let named = scene.file("named", "named");
+    let before = scene.picture();
+    steps.push(Step::Rely { path: named.clone(), seen: remedy::Seen::of(&named).unwrap() });
+    write_plan(&scene, steps.clone());
+    let is_written = || litter(&scene.root()).first().map(|_| ());
+    let failed = stopped_at(&scene, &["plan"], ("utimensat", 1), is_written, |()| replace(&named));
+    let said = String::from_utf8_lossy(&failed.stderr).into_owned();
+    assert!(said.contains("named: has changed since the plan was made, which names it"), "{said}");
+    assert!(!failed.status.success());
+    assert_eq!((bytes(&files[0]), litter(&scene.root())), (b"old".to_vec(), Vec::new()));
+    assert!(scene.entries().is_empty());
+    // Told before anything is written, too.
+    let said = scene.apply(steps.clone()).unwrap_err().to_string();
+    assert!(said.contains("named: has changed since the plan was made"), "{said}");
+    fs::write(&named, "named").unwrap();
+    steps[1] = Step::Rely { path: named.clone(), seen: remedy::Seen::of(&named).unwrap() };
+    let id = scene.apply(steps).unwrap().id;
+    assert_eq!(bytes(&files[0]), b"new");
+    scene.undo(&id).unwrap();
+    assert_eq!(scene.picture().keys().collect::<Vec<_>>(), before.keys().collect::<Vec<_>>());
+}
+
+/// A filesystem without nanoseconds, mounted until it is dropped.
+struct WholeSeconds(PathBuf);
+
+impl WholeSeconds {
+    fn mount(scene: &EditedFiles) -> Option<WholeSeconds> {
+        let (image, place) = (scene.root().join("image"), scene.root().join("disk"));
+        fs::create_dir(&place).unwrap();
+        fs::File::create(&image).unwrap().set_len(16 << 20).unwrap();
+        run(&["mkfs.ext4", "-q", "-I", "128", image.to_str().unwrap()]);
+        let words = ["mount", "-o", "loop", image.to_str().unwrap(), place.to_str().unwrap()];
+        output(&words).status.success().then_some(WholeSeconds(place))
+    }
+}
+
+impl Drop for WholeSeconds {
+    fn drop(&mut self) {
+        run(&["umount", self.0.to_str().unwrap()]);
+    }
+}
+
+#[test]
+fn a_change_within_the_second_in_which_a_file_was_read_is_seen_where_times_have_no_nanoseconds() {
+    use std::os::unix::fs::{FileExt, MetadataExt};
+    if !is_root() {
+        return;
+    }
+    let scene = EditedFiles::new();
+    let Some(disk) = WholeSeconds::mount(&scene) else { return };
+    let file = disk.0.join("file");
+    fs::write(&file, "old text").unwrap();
+    let seen = fs::metadata(&file).unwrap();
+    assert_eq!((seen.ctime_nsec(), seen.mtime_nsec()), (0, 0));
+    let link = Step::Link { path: disk.0.join("link"), target: "/".into() };
+    write_plan(&scene, vec![link, patch(&file, "old", "new")]);
+    let is_linked = || disk.0.join("link").symlink_metadata().ok();
+    let failed = stopped_at(&scene, &["plan"], ("renameat2", 1), is_linked, |_| {
+        fs::File::options().write(true).open(&file).unwrap().write_at(b"old TEXT", 0).unwrap();
+    });
+    let said = String::from_utf8_lossy(&failed.stderr).into_owned();
+    assert!(said.contains("file: changed while becalm was at work"), "{said}");
+    assert_eq!(bytes(&file), b"old TEXT");
+    assert_eq!(litter(&disk.0), [""; 0]);
+}
