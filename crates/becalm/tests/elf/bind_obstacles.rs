@@ -21,11 +21,7 @@ fn where_no_thread_may_be_started_one_does_all_of_it() {
     let becalm = scene.at("becalm");
     let site = Site::of(scene);
     let app = site.store(12, &[]);
-    run(Command::new("chown").args([
-        "-R",
-        "65534:65534",
-        site.scene.directory().to_str().unwrap(),
-    ]));
+    run(Command::new("chown").args(["-R", "65534:65534", &site.tree()]));
     let words = [&*becalm, "elf", "bind", &site.tree()];
     let user = as_a_user(&words);
     let mut limited = Command::new("prlimit");

@@ -1,6 +1,7 @@
 //! What planning came to, put together for whoever asked.
 
 use std::collections::{BTreeSet, HashSet};
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -75,14 +76,19 @@ fn named(
     let stubs = binding.files.iter().filter_map(|(_, content)| ElfObject::parse(content).ok());
     let stubs: Vec<_> = stubs.collect();
     let by_edits = binding.changes.iter().flat_map(|change| &change.needed).map(|(_, new)| new);
-    let names = by_edits.chain(stubs.iter().flat_map(ElfObject::needed)).map(Path::new);
-    let targets = binding.links.iter().map(|(_, target)| target.as_path());
-    let paths: BTreeSet<&Path> = names.chain(targets).filter(|path| path.is_absolute()).collect();
-    let seen = |path: &Path| {
-        let opened = known.world.open(path).ok().filter(|opened| !edited.contains(&opened.id))?;
-        Some((path.to_owned(), opened.seen?))
+    let names = by_edits.chain(stubs.iter().flat_map(ElfObject::needed)).map(OsString::as_os_str);
+    let targets = binding.links.iter().map(|(_, target)| target.as_os_str());
+    // Byte for byte: to compare paths by their parts takes longer than what is done with them here.
+    let paths: HashSet<&OsStr> =
+        names.chain(targets).filter(|name| name.as_bytes().starts_with(b"/")).collect();
+    let seen = |path: &OsStr| {
+        let opened = known.world.open(Path::new(path)).ok();
+        let seen = opened.filter(|opened| !edited.contains(&opened.id))?.seen?;
+        Some((PathBuf::from(path), seen))
     };
-    paths.into_iter().filter_map(seen).collect()
+    let mut named: Vec<_> = paths.into_iter().filter_map(seen).collect();
+    named.sort_unstable_by(|one, other| one.0.cmp(&other.0));
+    named
 }
 
 /// The names and directories that edited files hold afterwards.
