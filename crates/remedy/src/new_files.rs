@@ -1,6 +1,6 @@
 //! Writes new files beside their targets: what is patched, added, or takes another's place.
 
-use std::fs::{File, Metadata, Permissions};
+use std::fs::{File, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -152,22 +152,17 @@ fn write_of_source(
 ) -> Result<(File, Rewritten), Error> {
     let (path, temporary) = (job.change.path(), job.temporary());
     let source = directory.read(path)?;
-    let is_same = || -> Result<Metadata, Error> {
-        let found = source.metadata().map_err(|error| Error::at("fstat", path, error))?;
-        if job.stamps.first() == Some(&FileStamp::of(&found)) {
-            Ok(found)
-        } else {
-            Err(changed(path))
-        }
-    };
-    let found = is_same()?;
+    let found = source.metadata().map_err(|error| Error::at("fstat", path, error))?;
+    if job.stamps.first() != Some(&FileStamp::of(&found)) {
+        return Err(changed(path));
+    }
     stamp::wait_until_a_change_shows(&found);
     let change = directories.changing(temporary, directory);
     let target = directory.create(temporary)?;
     change.made();
     let rewritten = rewrite::rewrite(&source, &found, &patch.edits, &patch.holes, &target)
         .map_err(|failure| failure.at(path, temporary))?;
-    is_same()?;
+    // What has changed since, is seen when the new file is to take its place.
     Ok((target, rewritten))
 }
 
