@@ -59,10 +59,24 @@ pub fn of(done: Result<u8, Failure>) -> ExitCode {
         // That is no failure; the shell's convention for it is death by SIGPIPE.
         Err(failure) if failure.is_broken_pipe() => ExitCode::from(141),
         Err(failure) => {
+            for other in others(&failure.error) {
+                term::warn(&other.to_string());
+            }
             // Names in it are the user's; none may end the line or steer the terminal.
             term::warn(&format!("{:#}", failure.error));
             ExitCode::from(failure.status)
         }
+    }
+}
+
+/// Of many files that an error is about, all but the one that it names.
+fn others(error: &anyhow::Error) -> &[remedy::Changed] {
+    match error.chain().find_map(|cause| cause.downcast_ref()) {
+        Some(remedy::Error::Changed { changed: all })
+        | Some(remedy::Error::PartlyTakenBack { stays: all, .. }) => {
+            all.get(1..).unwrap_or_default()
+        }
+        _ => &[],
     }
 }
 

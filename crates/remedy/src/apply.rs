@@ -17,14 +17,15 @@ use recording::ByteUnits;
 
 use crate::change::{Item, ItemKind, Version};
 use crate::check::Obstacle;
+use crate::clean::clean;
 use crate::directory_times::DirectoryTimes;
 use crate::held::HeldDirectory;
 use crate::held_directories::HeldDirectories;
 use crate::journal::{self, Journal, JournalRecord, JournalStage, SCHEMA, Story};
 use crate::stamp::FileStamp;
-use crate::work::{self, FileWork};
+use crate::work::{self, FileWork, OnFailure};
 use crate::{
-    CheckedFiles, Error, Options, Plan, Seen, Tally, new_files, pool, rewrite, state, undo,
+    Changed, CheckedFiles, Error, Options, Plan, Seen, Tally, new_files, pool, rewrite, state, undo,
 };
 
 /// What was applied.
@@ -73,16 +74,27 @@ pub fn apply(plan: &Plan, options: &Options) -> Result<Applied, Error> {
     let journal = begin(&directory, &id, &plan.title, &mut jobs, options.large);
     let journal = journal.and_then(|journal| {
         times = DirectoryTimes::of(&jobs, known.held());
-        prepare(journal, &mut jobs, &times, options)
+        prepare(journal, plan, &mut jobs, &times, options)
     });
     let journal = journal.map_err(|failure| give_up(failure, &directory, &jobs, &times))?;
-    match finish(journal, &id, &jobs, &times, options)? {
-        None => Ok(Applied { id, changed }),
-        Some((failure, journal)) => Err(match journal.remove() {
-            Ok(()) => failure,
-            Err(second) => interrupted(failure, second, &directory),
-        }),
-    }
+    let Some(failed) = finish(journal, &id, &jobs, &times, options)? else {
+        return Ok(Applied { id, changed });
+    };
+    let FailedApplication { failure, mut journal, stays } = failed;
+    let told = match stays.is_empty() {
+        true => journal.remove(),
+        false => {
+            // All but that is taken back; what becomes of the rest is not becalm's.
+            let skipped = stays.iter().map(|stays| stays.path.clone()).collect();
+            let told = journal.add([JournalRecord::Undone { skipped }, JournalRecord::Undoing]);
+            told.and_then(|()| journal.sync())
+        }
+    };
+    Err(match told {
+        Ok(()) if stays.is_empty() => failure,
+        Ok(()) => in_part(failure, stays, &directory),
+        Err(second) => interrupted(failure, second, &directory),
+    })
 }
 
 /// Applies one more plan under an id that is applied: it is undone with it. No path may be changed
@@ -107,18 +119,24 @@ pub fn extend(id: &str, plan: &Plan, options: &Options) -> Result<Applied, Error
     told.and_then(|()| journal.sync())?;
     let held = HeldDirectories::default();
     let times = DirectoryTimes::of(&jobs, &held);
-    let failure = match prepare(journal, &mut jobs, &times, options) {
+    let (failure, mut stays) = match prepare(journal, plan, &mut jobs, &times, options) {
         Ok(journal) => match finish(journal, id, &jobs, &times, options)? {
             None => return Ok(Applied { id: id.to_owned(), changed }),
-            Some((failure, _)) => failure,
+            Some(FailedApplication { failure, stays, .. }) => (failure, stays),
         },
-        Err(failure) => failure,
+        Err(failure) => (failure, Vec::new()),
     };
-    let litter: Vec<_> = jobs.iter().flat_map(FileWork::litter).collect();
-    let told = work::clean(litter.iter().map(PathBuf::as_path)).and_then(|()| {
-        times.give_all_back();
-        let mut journal = Journal::resume(&Story::read(&directory)?)?;
-        journal.add([JournalRecord::Applied])?;
+    if stays.is_empty() {
+        stays = clean_up(&jobs, &times);
+    }
+    if !stays.is_empty() {
+        return Err(in_part(failure, stays, &directory));
+    }
+    times.give_all_back();
+    let told = Story::read(&directory).and_then(|story| Journal::resume(&story));
+    let told = told.and_then(|mut journal| {
+        // What was added is taken back: it is as before.
+        journal.add([JournalRecord::Undoing, JournalRecord::Applied])?;
         journal.sync()
     });
     Err(match told {
@@ -158,12 +176,14 @@ fn temporaries(jobs: &[FileWork]) -> JournalRecord {
 /// Steps 3 and 4.
 fn prepare(
     mut journal: Journal,
+    plan: &Plan,
     jobs: &mut [FileWork],
     directories: &DirectoryTimes,
     options: &Options,
 ) -> Result<Journal, Error> {
-    keep_what_is_removed(jobs, journal.directory(), options)?;
+    keep_what_is_removed(jobs, journal.directory(), directories, options)?;
     new_files::write(jobs, directories, options)?;
+    crate::check::what_it_relies_on(plan)?;
     let changes = jobs.iter().map(|job| JournalRecord::Change(Box::new(job.change.clone())));
     journal.add(changes.chain([JournalRecord::Ready]))?;
     journal.reserve(room_for_an_end(jobs));
@@ -184,6 +204,7 @@ enum KeptContent {
 fn keep_what_is_removed(
     jobs: &mut [FileWork],
     directory: &Path,
+    times: &DirectoryTimes,
     options: &Options,
 ) -> Result<(), Error> {
     let is_file = |item: &Item| matches!(item.thing, ItemKind::File { .. });
@@ -197,7 +218,7 @@ fn keep_what_is_removed(
     let all = pool::each(options.threads, &removed, |_, job| {
         let Some(item) = job.change.removed() else { return Ok(None) };
         let ItemKind::File { kept: Some(number), .. } = item.thing else { return Ok(None) };
-        match item.aside().map(|aside| beside(job, &item.path, &aside)) {
+        match item.aside().map(|aside| beside(job, &item.path, &aside, times)) {
             Some(Ok(kept)) => Ok(Some(kept)),
             // A filesystem without hard links.
             _ => keep(job, &item.path, &journal::kept(directory, number)).map(Some),
@@ -218,9 +239,16 @@ fn keep_what_is_removed(
     journal::sync_directory(&copies)
 }
 
-fn beside(job: &FileWork, path: &Path, aside: &Path) -> Result<KeptContent, Error> {
-    let directory = HeldDirectory::of(path)?;
+fn beside(
+    job: &FileWork,
+    path: &Path,
+    aside: &Path,
+    times: &DirectoryTimes,
+) -> Result<KeptContent, Error> {
+    let directory = times.directory(path)?;
+    let change = times.changing(path, &directory);
     directory.link(path, &directory, aside)?;
+    change.made();
     let stamp = directory.stamp(aside)?;
     match job.stamps.first().is_some_and(|seen| seen.same_content(&stamp)) {
         true => Ok(KeptContent::Beside(stamp, stamp.seen())),
@@ -247,54 +275,78 @@ fn room_for_an_end(jobs: &[FileWork]) -> u64 {
     4096 + paths.map(|path| 3 * path.as_os_str().len() as u64 + 256).sum::<u64>()
 }
 
+/// Removes what was written beside files, and what stays of it.
+fn clean_up(jobs: &[FileWork], times: &DirectoryTimes) -> Vec<Changed> {
+    let litter: Vec<_> = jobs.iter().flat_map(FileWork::litter).collect();
+    clean(litter.iter().map(PathBuf::as_path), times)
+}
+
 /// After a failure before the first rename: removes what was written so far.
 fn give_up(failure: Error, directory: &Path, jobs: &[FileWork], times: &DirectoryTimes) -> Error {
-    let litter: Vec<_> = jobs.iter().flat_map(FileWork::litter).collect();
+    let stays = clean_up(jobs, times);
+    times.give_all_back();
     // The journal stays where litter does: it has its names.
-    let cleaned = work::clean(litter.iter().map(PathBuf::as_path)).and_then(|()| {
-        times.give_all_back();
-        fs::remove_dir_all(directory).map_err(|error| Error::at("remove", directory, error))
-    });
-    match cleaned {
+    if !stays.is_empty() {
+        return in_part(failure, stays, directory);
+    }
+    match fs::remove_dir_all(directory) {
         Ok(()) => failure,
-        Err(second) => interrupted(failure, second, directory),
+        Err(error) => interrupted(failure, Error::at("remove", directory, error), directory),
     }
 }
 
-/// Steps 5 and 6. If they fail, everything is taken back: why, and the journal.
+/// An application that was taken back, as far as it could be.
+struct FailedApplication {
+    failure: Error,
+    journal: Journal,
+    /// What could not be taken back, and why.
+    stays: Vec<Changed>,
+}
+
+/// Steps 5 and 6. If they fail, everything is taken back.
 fn finish(
     mut journal: Journal,
     id: &str,
     jobs: &[FileWork],
     times: &DirectoryTimes,
     options: &Options,
-) -> Result<Option<(Error, Journal)>, Error> {
-    let done = work::commit(jobs, times, options).and_then(|_| {
+) -> Result<Option<FailedApplication>, Error> {
+    let done = work::commit(jobs, times, OnFailure::Stop, options).and_then(|_| {
         let changed = times.changed();
         let directories = (!changed.is_empty()).then_some(JournalRecord::Directories { changed });
         journal.add(directories.into_iter().chain([JournalRecord::Applied]))?;
         journal.sync()
     });
     let Err(failure) = done else { return Ok(None) };
-    let litter = jobs.iter().flat_map(|job| &job.temporaries).map(|path| path.as_path());
-    let changes: Vec<_> = jobs.iter().map(|job| job.change.clone()).collect();
-    let taken_back =
-        work::clean(litter).and_then(|()| undo::take_back(&mut journal, id, &changes, options));
-    match taken_back {
-        Ok(()) => {
-            times.give_all_back();
-            Ok(Some((failure, journal)))
-        }
-        Err(second) => Err(interrupted(failure, second, journal.directory())),
+    let temporaries = jobs.iter().flat_map(|job| &job.temporaries).map(|path| path.as_path());
+    let mut stays = clean(temporaries, times);
+    match undo::take_back(&mut journal, id, jobs, times, options) {
+        Ok(more) => stays.extend(more),
+        Err(second) => return Err(interrupted(failure, second, journal.directory())),
     }
+    times.give_all_back();
+    Ok(Some(FailedApplication { failure, journal, stays }))
 }
 
 fn interrupted(failure: Error, second: Error, directory: &Path) -> Error {
-    let id = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    Error::Interrupted { id, failure: Box::new(failure), second: Box::new(second) }
+    Error::Interrupted {
+        id: id_of(directory),
+        failure: Box::new(failure),
+        second: Box::new(second),
+    }
 }
 
-/// Removes what earlier, interrupted applications left beside files.
+/// All is as it was but for what stays.
+fn in_part(failure: Error, stays: Vec<Changed>, directory: &Path) -> Error {
+    Error::PartlyTakenBack { id: id_of(directory), failure: Box::new(failure), stays }
+}
+
+fn id_of(directory: &Path) -> String {
+    directory.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// Removes what earlier, interrupted applications left beside files. What stays of it keeps nothing from
+/// being applied: to undo that one says what it is.
 fn sweep(state: &Path) -> Result<(), Error> {
     for directory in state::journal_directories(state)? {
         if journal::says_it_ended(&directory) {
@@ -304,7 +356,7 @@ fn sweep(state: &Path) -> Result<(), Error> {
         if let Ok(story) = Story::read(&directory)
             && story.status == JournalStage::Open
         {
-            work::clean(story.litter())?;
+            clean(story.litter(), &DirectoryTimes::default());
         }
     }
     Ok(())

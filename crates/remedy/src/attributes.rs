@@ -103,6 +103,11 @@ impl FileAttributes {
         FileAttributes { atime: now, mtime: now, ..self.clone() }
     }
 
+    /// Whether there is an access control list beside the permissions (acl(5)).
+    pub(crate) fn has_access_list(&self) -> bool {
+        self.xattrs.iter().any(|xattr| xattr.name == b"system.posix_acl_access")
+    }
+
     /// Why a file with these attributes is not rewritten.
     pub(crate) fn refusal(&self) -> Option<String> {
         if self.mode & 0o6000 != 0 {

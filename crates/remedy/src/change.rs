@@ -244,6 +244,11 @@ impl Turn {
     pub(crate) const ALL: [Turn; 5] =
         [Turn::AddDirectories, Turn::Add, Turn::Patch, Turn::Remove, Turn::RemoveDirectories];
 
+    /// Whether something is no longer there after it.
+    pub(crate) fn removes(self) -> bool {
+        matches!(self, Turn::Remove | Turn::RemoveDirectories)
+    }
+
     /// Whether the changes of this turn may depend on each other, so that their order counts.
     pub(crate) fn is_ordered(self) -> bool {
         matches!(self, Turn::AddDirectories | Turn::RemoveDirectories)

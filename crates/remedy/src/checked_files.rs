@@ -71,12 +71,14 @@ pub(crate) struct CheckedFile {
 impl CheckedFiles {
     /// Finds out about a file that is open because a plan is made of its content, which was read after
     /// fstat(2) had said `seen` of it: it need not be looked at again. The content itself is read anew when it is
-    /// written: whoever has the file mapped changes it without a sign that stat(2) would tell.
-    pub fn look(&self, path: &Path, file: &File, seen: &Metadata) {
+    /// written: whoever has the file mapped changes it without a sign that stat(2) would tell. Whether it may
+    /// have an access control list.
+    pub fn look(&self, path: &Path, file: &File, seen: &Metadata) -> bool {
         // What cannot be told is asked again, and why is said then.
-        if let Ok(found) = FoundFile::of(file, seen) {
-            self.lock().found.insert(path, found);
-        }
+        let Ok(found) = FoundFile::of(file, seen) else { return true };
+        let has_list = found.attributes.has_access_list();
+        self.lock().found.insert(path, found);
+        has_list
     }
 
     /// The directories that were reached, held open.

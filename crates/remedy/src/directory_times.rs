@@ -6,9 +6,7 @@
 //! when they are taken back, unless somebody else has changed the directory since.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{Timespec, Timestamps};
 use serde::{Deserialize, Serialize};
@@ -38,16 +36,91 @@ pub(crate) struct ChangedDirectory {
 
 /// The directories that some jobs change: what their times were, and whether they shall be so again.
 #[derive(Default)]
-pub(crate) struct DirectoryTimes(PathMap<FoundTimes>);
+pub(crate) struct DirectoryTimes(PathMap<WatchedDirectory>);
 
-struct FoundTimes {
+struct WatchedDirectory {
     /// Itself, where it stays open.
     held: Option<Arc<HeldDirectory>>,
-    found: AccessAndChange,
-    /// Those that it gets once the jobs are done.
-    due: Option<AccessAndChange>,
-    /// It has got them already.
-    given: AtomicBool,
+    /// Whether names come, go, or lead to other files.
+    is_relisted: bool,
+    /// What it was before it was applied what is taken back now, and what that had left.
+    before: Option<(AccessAndChange, AccessAndChange)>,
+    seen: Mutex<SeenChanges>,
+}
+
+/// What was seen of a directory while something was changed in it. By the time alone: a change of somebody
+/// else's shows between two of becalm's own, or after them.
+#[derive(Debug, Default)]
+struct SeenChanges {
+    /// Its times before the first change.
+    found: Option<AccessAndChange>,
+    /// When it was changed last, by becalm.
+    changed: Option<(i64, i64)>,
+    /// Somebody else has changed it in between, so that its time is not becalm's to give back.
+    by_others: bool,
+    /// It has got its times already.
+    is_given: bool,
+}
+
+impl SeenChanges {
+    /// Compares what is there with what becalm has left.
+    fn see(&mut self, directory: &HeldDirectory) {
+        match directory.times() {
+            Some(now) if self.found.is_none() => {
+                (self.found, self.changed) = (Some(now), Some(now.mtime));
+            }
+            now => self.by_others |= self.changed != now.map(|now| now.mtime),
+        }
+    }
+
+    fn give(&mut self, directory: &HeldDirectory, due: Option<AccessAndChange>) {
+        if let Some(due) = due.filter(|_| !self.by_others) {
+            directory.give_times(due);
+            self.changed = Some(due.mtime);
+        }
+    }
+}
+
+/// One change in a directory, from just before it until just after. Others of becalm's own wait.
+pub(crate) struct DirectoryChange<'a> {
+    directory: &'a HeldDirectory,
+    watched: Option<(&'a WatchedDirectory, MutexGuard<'a, SeenChanges>)>,
+}
+
+impl DirectoryChange<'_> {
+    /// It is made, and not the last.
+    pub(crate) fn made(self) {
+        if let Some((_, mut seen)) = self.watched {
+            seen.changed = self.directory.times().map(|now| now.mtime);
+        }
+    }
+
+    /// It is made, and the last: the directory gets the times that are due.
+    pub(crate) fn made_last(mut self) {
+        match self.watched.take() {
+            Some((watched, mut seen)) if watched.due(&seen).is_some() => {
+                let due = watched.due(&seen);
+                seen.give(self.directory, due);
+                seen.is_given = true;
+            }
+            watched => DirectoryChange { watched, ..self }.made(),
+        }
+    }
+}
+
+impl WatchedDirectory {
+    /// The times that it gets once the jobs are done.
+    fn due(&self, seen: &SeenChanges) -> Option<AccessAndChange> {
+        let found = seen.found?;
+        match self.before {
+            Some((before, after)) if found.mtime == after.mtime => Some(before),
+            _ => (!self.is_relisted).then_some(found),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, SeenChanges> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl DirectoryTimes {
@@ -65,11 +138,10 @@ impl DirectoryTimes {
         }
         let mut times = PathMap::default();
         for (directory, is_relisted) in is_relisted.iter() {
-            if let Some((open, found, is_held)) = held.now(directory) {
-                let held = is_held.then_some(open);
-                let due = (!is_relisted).then_some(found);
-                let given = AtomicBool::new(false);
-                times.insert(directory, FoundTimes { held, found, due, given });
+            if let Some(held) = held.held_at(directory) {
+                let (is_relisted, seen) = (*is_relisted, Mutex::default());
+                let watched = WatchedDirectory { held, is_relisted, before: None, seen };
+                times.insert(directory, watched);
             }
         }
         DirectoryTimes(times)
@@ -80,20 +152,39 @@ impl DirectoryTimes {
     /// # Errors
     /// Those of [`HeldDirectory::open`].
     pub(crate) fn directory(&self, path: &Path) -> Result<Arc<HeldDirectory>, Error> {
-        let directory = directory_of(path);
+        self.at(directory_of(path))
+    }
+
+    /// The directory at a path.
+    ///
+    /// # Errors
+    /// Those of [`HeldDirectory::open`].
+    pub(crate) fn at(&self, directory: &Path) -> Result<Arc<HeldDirectory>, Error> {
         match self.0.get(directory).and_then(|times| times.held.as_ref()) {
             Some(held) => Ok(Arc::clone(held)),
             None => HeldDirectory::open(directory).map(Arc::new),
         }
     }
 
+    /// Before something is changed in the directory that a path is in, which is open.
+    pub(crate) fn changing<'a>(
+        &'a self,
+        path: &Path,
+        directory: &'a HeldDirectory,
+    ) -> DirectoryChange<'a> {
+        let watched = self.0.get(directory_of(path)).map(|watched| {
+            let mut seen = watched.lock();
+            seen.see(directory);
+            (watched, seen)
+        });
+        DirectoryChange { directory, watched }
+    }
+
     /// What is taken back has the times that it had before, where nobody else has changed it.
     pub(crate) fn taking_back(mut self, changed: &[ChangedDirectory]) -> DirectoryTimes {
         for ChangedDirectory { path, before, after } in changed {
-            if let Some(times) = self.0.get_mut(path)
-                && times.found.mtime == after.mtime
-            {
-                times.due = Some(*before);
+            if let Some(watched) = self.0.get_mut(path) {
+                watched.before = Some((*before, *after));
             }
         }
         self
@@ -101,46 +192,47 @@ impl DirectoryTimes {
 
     /// Gives those back that are due. To set a time is the owner's alone: elsewhere it stays.
     pub(crate) fn give_back(&self) {
-        for (path, times) in self.0.iter().filter(|(_, times)| !times.given.load(Relaxed)) {
-            give(path, times.due);
-        }
-    }
-
-    /// The same of one that is open, in which nothing will be changed any more.
-    pub(crate) fn give_back_to(&self, path: &Path, directory: &HeldDirectory) {
-        if let Some(times) = self.0.get(path)
-            && let Some(due) = times.due
-        {
-            directory.give_times(due);
-            times.given.store(true, Relaxed);
+        for (path, watched) in self.0.iter() {
+            let mut seen = watched.lock();
+            if !seen.is_given {
+                let due = watched.due(&seen);
+                self.give(path, &mut seen, due);
+            }
         }
     }
 
     /// Nothing was done: gives all of them back.
     pub(crate) fn give_all_back(&self) {
-        for (path, times) in self.0.iter() {
-            give(path, Some(times.found));
+        for (path, watched) in self.0.iter() {
+            let mut seen = watched.lock();
+            let found = seen.found;
+            self.give(path, &mut seen, found);
         }
     }
 
-    /// Those in which files have come, gone or been replaced, for the journal.
+    fn give(&self, path: &Path, seen: &mut SeenChanges, times: Option<AccessAndChange>) {
+        if times.is_some()
+            && let Ok(directory) = self.at(path)
+        {
+            seen.see(&directory);
+            seen.give(&directory, times);
+        }
+    }
+
+    /// Those in which files have come, gone or been replaced, for the journal. Those that others have changed
+    /// meanwhile keep their times for good.
     pub(crate) fn changed(&self) -> Vec<ChangedDirectory> {
-        let relisted = self.0.iter().filter(|(_, times)| times.due.is_none());
-        let changed = |(path, times): (&Path, &FoundTimes)| {
-            let after = HeldDirectory::open(path).ok()?.times()?;
-            Some(ChangedDirectory { path: path.to_owned(), before: times.found, after })
+        let relisted = self.0.iter().filter(|(_, watched)| watched.is_relisted);
+        let changed = |(path, watched): (&Path, &WatchedDirectory)| {
+            let mut seen = watched.lock();
+            let (before, directory) = (seen.found?, self.at(path).ok()?);
+            seen.see(&directory);
+            let after = directory.times().filter(|_| !seen.by_others)?;
+            Some(ChangedDirectory { path: path.to_owned(), before, after })
         };
         let mut all: Vec<_> = relisted.filter_map(changed).collect();
         all.sort_unstable_by(|one, other| one.path.cmp(&other.path));
         all
-    }
-}
-
-fn give(path: &Path, times: Option<AccessAndChange>) {
-    if let Some(times) = times
-        && let Ok(directory) = HeldDirectory::open(path)
-    {
-        directory.give_times(times);
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use crate::directory_times::DirectoryTimes;
 use crate::path_map::PathMap;
 use crate::{Error, pool};
 
@@ -50,22 +50,23 @@ pub(crate) struct Filesystems(Vec<(PathBuf, File)>);
 
 impl Filesystems {
     /// Those that these directories are on.
-    pub(crate) fn of(directories: &TouchedDirectories) -> Result<Filesystems, Error> {
+    pub(crate) fn of(
+        directories: &TouchedDirectories,
+        held: &DirectoryTimes,
+    ) -> Result<Filesystems, Error> {
         let mut filesystems = BTreeMap::new();
         for (directory, device) in directories.iter() {
             if device.is_some_and(|device| filesystems.contains_key(&device)) {
                 continue;
             }
-            // Most are on the same one: a stat is a third of what opening takes.
-            let found = directory.metadata();
-            let found = found.map_err(|error| Error::at("stat", directory, error))?;
-            if filesystems.contains_key(&found.dev()) {
+            // Most are on the same one: to ask is a third of what opening takes.
+            let at = held.at(directory)?;
+            let found = at.device().map_err(|error| Error::at("fstat", directory, error))?;
+            if filesystems.contains_key(&found) {
                 continue;
             }
-            let open = crate::journal::open_directory(directory)
-                .map_err(|error| Error::at("open", directory, error))?;
-            let found = open.metadata().map_err(|error| Error::at("fstat", directory, error))?;
-            filesystems.entry(found.dev()).or_insert((directory.to_owned(), open));
+            let open = at.reopen().map_err(|error| Error::at("open", directory, error))?;
+            filesystems.insert(found, (directory.to_owned(), open));
         }
         Ok(Filesystems(filesystems.into_values().collect()))
     }
@@ -79,14 +80,22 @@ impl Filesystems {
     }
 }
 
-/// Syncs what was renamed in these directories.
-pub(crate) fn directories(directories: &TouchedDirectories, threads: usize) -> Result<(), Error> {
+/// Syncs what was renamed in these directories, wherever those that are held have been moved.
+pub(crate) fn directories(
+    directories: &TouchedDirectories,
+    held: &DirectoryTimes,
+    threads: usize,
+) -> Result<(), Error> {
     if SyncMethod::for_files(directories.len()) == SyncMethod::Filesystem {
-        return Filesystems::of(directories)?.sync();
+        return Filesystems::of(directories, held)?.sync();
     }
     let directories: Vec<_> = directories.iter().map(|(directory, _)| directory).collect();
-    pool::each(threads, &directories, |_, directory| crate::journal::sync_directory(directory))
-        .map(drop)
+    let sync = |_, directory: &&Path| {
+        let open = held.at(directory)?.reopen().map_err(std::io::Error::from);
+        open.and_then(|open| open.sync_all())
+            .map_err(|error| Error::at("sync the directory", directory, error))
+    };
+    pool::each(threads, &directories, sync).map(drop)
 }
 
 /// Whether syncfs(2) reports that something could not be written: since Linux 5.8 (its man page).

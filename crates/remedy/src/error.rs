@@ -121,6 +121,16 @@ pub enum Error {
         /// What went wrong then.
         second: Box<Error>,
     },
+    /// Applying failed, and all that could be taken back is as it was. What could not be is told.
+    #[error("{failure}; all else is as it was, but {}{}. Once that is mended: becalm undo {id}", stays[0], more(stays.len() - 1))]
+    PartlyTakenBack {
+        /// The id to undo.
+        id: String,
+        /// What went wrong first.
+        failure: Box<Error>,
+        /// What is not as it was, and why: at least one.
+        stays: Vec<Changed>,
+    },
 }
 
 fn more(others: usize) -> String {
@@ -144,6 +154,15 @@ pub struct Changed {
 impl Error {
     pub(crate) fn at(operation: &'static str, path: &Path, error: impl Into<io::Error>) -> Error {
         Error::Call { path: path.to_owned(), operation, error: error.into() }
+    }
+
+    /// Why one of many files is not taken back now, as it is told of one that has changed.
+    pub(crate) fn of_one(self, path: &Path) -> Changed {
+        let reason = match self {
+            Error::Refused { path: of, reason } if of == path => reason,
+            error => format!("cannot be taken back: {error}"),
+        };
+        Changed { path: path.to_owned(), reason, by: None }
     }
 
     pub(crate) fn refused(path: &Path, reason: impl Into<String>) -> Error {

@@ -9,8 +9,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::change::{FileChange, ItemKind};
+use crate::clean::clean;
+use crate::directory_times::DirectoryTimes;
 use crate::journal::{self, Journal, JournalRecord, JournalStage, Story};
-use crate::{Error, Options, check, state, work};
+use crate::{Error, Options, check, state};
 
 /// What can no longer be undone, or could not be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -56,7 +58,10 @@ pub fn forget(id: &str, options: &Options, dry_run: bool) -> Result<Forgotten, E
     if !dry_run {
         // Where it cannot be told that they are gone, they stay.
         let mut journal = Journal::resume(&story)?;
-        work::clean(removed.iter().map(PathBuf::as_path))?;
+        let stays = clean(removed.iter().map(PathBuf::as_path), &DirectoryTimes::default());
+        if !stays.is_empty() {
+            return Err(Error::Changed { changed: stays });
+        }
         match fs::remove_dir_all(&kept) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 return Err(Error::at("remove", &kept, error));

@@ -73,17 +73,20 @@ impl HeldDirectory {
         Ok(found)
     }
 
+    /// The directory itself, opened anew to list it or to sync it: wherever it has been moved.
+    pub(crate) fn reopen(&self) -> Result<File, Errno> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        rustix::fs::openat(&self.open, ".", flags, Mode::empty()).map(File::from)
+    }
+
+    /// The device that it is on.
+    pub(crate) fn device(&self) -> Result<u64, Errno> {
+        rustix::fs::fstat(&self.open).map(|found| FileStamp::of_stat(&found).identity().0)
+    }
+
     /// When it was read and changed last; none where that cannot be told.
     pub(crate) fn times(&self) -> Option<AccessAndChange> {
         rustix::fs::fstat(&self.open).ok().map(|found| AccessAndChange::of(&found))
-    }
-
-    /// The same, if it is known to be the one that a path leads to.
-    pub(crate) fn times_if_at(&self, path: &Path) -> Option<AccessAndChange> {
-        let known = self.identity.get()?;
-        let found = rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-        let is_it = FileStamp::of_stat(&found).identity() == *known;
-        is_it.then(|| AccessAndChange::of(&found))
     }
 
     /// Gives it other times, where this user may.

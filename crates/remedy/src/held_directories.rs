@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::Error;
-use crate::directory_times::AccessAndChange;
 use crate::held::HeldDirectory;
 use crate::path_map::PathMap;
 
@@ -44,23 +43,12 @@ impl HeldDirectories {
         Some(opened)
     }
 
-    /// A directory that is about to be changed, and when it was read and changed last. What is held may
-    /// have been moved away since, and another be at its path: that one is opened then. Whether it is held.
-    pub(crate) fn now(
-        &self,
-        directory: &Path,
-    ) -> Option<(Arc<HeldDirectory>, AccessAndChange, bool)> {
-        let held = self.lock().get(directory).cloned();
-        if let Some(held) = held {
-            if let Some(times) = held.times_if_at(directory) {
-                return Some((held, times, true));
-            }
-            let was_there = self.lock().remove(directory);
-            HELD.fetch_sub(was_there.into(), Ordering::Relaxed);
-        }
+    /// A directory that is there, if it is: itself, where it stays open. What is held may have been moved away
+    /// since, and another be at its path: what is changed by its path is looked at there once more.
+    #[allow(clippy::option_option)]
+    pub(crate) fn held_at(&self, directory: &Path) -> Option<Option<Arc<HeldDirectory>>> {
         let opened = self.open(directory).ok()?;
-        let times = opened.times()?;
-        Some((opened, times, self.lock().contains(directory)))
+        Some(self.lock().contains(directory).then_some(opened))
     }
 
     fn lock(&self) -> MutexGuard<'_, PathMap<Arc<HeldDirectory>>> {

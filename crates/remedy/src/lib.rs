@@ -12,6 +12,7 @@
 //! | `checked_files` | what a check found out, so that applying does not ask again |
 //! | `change` | one change, resolved, with all that its inverse needs |
 //! | `work` | doing changes: renames, once the new files are there |
+//! | `clean` | removing what was left beside files |
 //! | `new_files` | writing these beside their targets |
 //! | `content` | the content of a new file, and where it comes from |
 //! | `held` | a directory held open, in which others may write, too |
@@ -39,6 +40,7 @@ mod attributes;
 mod change;
 mod check;
 mod checked_files;
+mod clean;
 mod content;
 mod digest;
 mod directory_times;

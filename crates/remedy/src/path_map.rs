@@ -44,11 +44,6 @@ impl<V> PathMap<V> {
         self.0.entry(path.as_os_str().to_owned()).or_default()
     }
 
-    /// Whether there was something.
-    pub(crate) fn remove(&mut self, path: &Path) -> bool {
-        self.0.remove(path.as_os_str()).is_some()
-    }
-
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&Path, &V)> {
         self.0.iter().map(|(path, value)| (Path::new(path), value))
     }

@@ -152,6 +152,16 @@ pub enum Step {
         #[schemars(with = "String")]
         mode: u32,
     },
+    /// Change nothing: the other steps hold only if this file is still what was seen, when the plan is checked
+    /// and when all new files are written. It is followed through symbolic links.
+    Rely {
+        /// The file.
+        #[serde(with = "text::path")]
+        #[schemars(with = "text::TextForm")]
+        path: PathBuf,
+        /// What the planner saw.
+        seen: Seen,
+    },
     /// Remove a regular file with one name, a symbolic link (not what it points to), or a
     /// directory that is empty by then.
     Remove {

@@ -4,6 +4,7 @@ use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 use recording::ByteUnits;
 use rustix::fs::OFlags;
@@ -84,6 +85,25 @@ impl FileStamp {
     /// Which file it is: device and inode.
     pub(crate) fn identity(&self) -> FileIdentity {
         (self.device, self.seen.inode)
+    }
+}
+
+/// Waits until a change of a file would show in its change time: a second change within the same tick of the
+/// kernel's clock leaves it as it is, and on a filesystem without nanoseconds one within the same second (ext4
+/// with inodes of 128 bytes). What is read after that, and is another later, has another time.
+pub(crate) fn wait_until_a_change_shows(found: &Metadata) {
+    let step = match found.ctime_nsec() {
+        0 => Duration::from_secs(1),
+        // That of a kernel with 100 ticks a second, the longest; since Linux 6.13 none is needed.
+        _ => Duration::from_millis(10),
+    };
+    let nanos = u64::try_from(found.ctime_nsec()).unwrap_or(0);
+    let changed = Duration::from_secs(u64::try_from(found.ctime()).unwrap_or(0));
+    let shows = SystemTime::UNIX_EPOCH + changed + Duration::from_nanos(nanos) + step;
+    // Of a server whose clock is ahead, nothing is known.
+    match shows.duration_since(SystemTime::now()) {
+        Ok(left) if left <= step => std::thread::sleep(left),
+        _ => {}
     }
 }
 

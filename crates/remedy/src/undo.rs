@@ -1,14 +1,16 @@
 //! Takes back what was applied: byte for byte, and only where nothing else has changed since.
 
+use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 
-use crate::change::{FileChange, ItemKind};
+use crate::change::{FileChange, ItemKind, Turn};
+use crate::clean::clean;
 use crate::content::NewContent;
 use crate::directory_times::{ChangedDirectory, DirectoryTimes};
 use crate::held_directories::HeldDirectories;
 use crate::journal::{self, Journal, JournalRecord, JournalStage, Story};
 use crate::look::{self, FoundState};
-use crate::work::{self, FileWork};
+use crate::work::{self, FileWork, OnFailure};
 use crate::{Changed, Error, Options, Tally, check, new_files, pool, state};
 
 /// How to undo.
@@ -16,6 +18,9 @@ use crate::{Changed, Error, Options, Tally, check, new_files, pool, state};
 pub struct UndoOptions {
     /// Leave what has changed since, or cannot be taken back now, as it is, and take back the rest.
     pub skip_changed: bool,
+    /// Where a file is left as it is, leave what was added, too: it may need that. What is in pieces already is
+    /// undone so, unless the first is asked for alone.
+    pub keep_needed: bool,
     /// Only find out what would be done.
     pub dry_run: bool,
 }
@@ -39,10 +44,14 @@ pub struct Undone {
 
 /// Undoes what was applied under an id, or finishes what was interrupted.
 ///
+/// What is applied as a whole is undone as a whole, unless that is not asked for. What is in pieces already,
+/// because applying or undoing it was interrupted, is undone as far as it can be: what stays, and why, is in
+/// [`Undone::skipped`].
+///
 /// # Errors
 /// If files have changed since or cannot be taken back now (all of them are in
 /// [`Error::Changed`]; a dry run asks, too), if nothing but room for them is missing
-/// ([`Error::NoRoom`]), or a system call fails.
+/// ([`Error::NoRoom`]), or a system call fails that concerns all of them.
 /// After a failure in the midst of it, each file is as before or as after the application, and the
 /// same undo can be tried again.
 pub fn undo(id: &str, options: &Options, how: UndoOptions) -> Result<Undone, Error> {
@@ -56,135 +65,221 @@ pub fn undo(id: &str, options: &Options, how: UndoOptions) -> Result<Undone, Err
     if story.status == JournalStage::Forgotten {
         return Err(Error::Forgotten { id: id.to_owned() });
     }
-    let was_applied = story.status == JournalStage::Applied;
-    if !how.dry_run {
-        work::clean(story.litter())?;
-    }
-    let (jobs, changed) = inverse_jobs(&story.changes, &directory, was_applied, options)?;
+    let is_whole = story.status == JournalStage::Applied;
+    // First: a name that goes changes the change time of what has others.
+    let litter = match how.dry_run {
+        true => Vec::new(),
+        false => clean(story.litter(), &DirectoryTimes::default()),
+    };
+    let due: Vec<_> = story.due().cloned().collect();
+    let (jobs, changed) = inverse_jobs(&due, &directory, is_whole, options);
     let untouched = jobs.is_empty() && changed.is_empty();
     if !story.ready && !untouched {
         // Files have been renamed, and the journal that says so has been cut since.
         return Err(Error::Damaged { path: directory.join("journal"), at: story.whole_until });
     }
-    let (jobs, mut obstacles) = check::possible(jobs);
+    let (mut jobs, mut obstacles) = check::possible(jobs);
     let mut skipped = by_whom(changed, &story, &options.state);
+    skipped.extend(litter);
     let is_of_room = |(_, error): &(PathBuf, Error)| matches!(error, Error::NoRoom { .. });
     if !how.skip_changed && skipped.is_empty() && obstacles.iter().all(is_of_room) {
         // Each file that is on a full filesystem would say the same of it.
         obstacles.pop().map_or(Ok(()), |(_, error)| Err(error))?;
     }
-    skipped.extend(obstacles.into_iter().map(obstacle));
-    if !skipped.is_empty() && !how.skip_changed {
+    skipped.extend(obstacles.into_iter().map(|(path, error)| error.of_one(&path)));
+    if !skipped.is_empty() && is_whole && !how.skip_changed {
         return Err(Error::Changed { changed: skipped });
     }
-    let restored =
-        Tally::of(jobs.iter().map(|job| job.change.inverse()).collect::<Vec<_>>().iter());
+    if how.keep_needed || !how.skip_changed {
+        skipped.extend(hold_back(&mut jobs, &skipped, &due));
+    }
     let mut undone = Undone {
         id: id.to_owned(),
         title: story.title.clone(),
-        restored,
+        restored: restored(&jobs),
         skipped,
         left: Vec::new(),
     };
     if !how.dry_run {
-        let mut journal = Journal::resume(&story)?;
-        let is_whole = |directory: &&ChangedDirectory| {
-            let mut skipped =
-                undone.skipped.iter().map(|changed| work::directory_of(&changed.path));
-            !skipped.any(|skipped| skipped == directory.path)
-        };
-        let directories: Vec<_> = story.directories.iter().filter(is_whole).cloned().collect();
-        let held = HeldDirectories::default();
-        let times = DirectoryTimes::of(&jobs, &held).taking_back(&directories);
-        undone.left = take_back_jobs(&mut journal, id, jobs, (was_applied, &times), options)?;
-        let is_back = |change: &&FileChange| {
-            !undone.skipped.iter().any(|skipped| change.paths().contains(&skipped.path))
-        };
-        drop_asides(story.changes.iter().filter(is_back))?;
-        times.give_back();
-        let skipped = undone.skipped.iter().map(|changed| changed.path.clone()).collect();
-        journal.add([JournalRecord::Undone { skipped }])?;
-        journal.sync()?;
+        take_story_back(&story, &mut undone, (&due, jobs), options)?;
     }
     Ok(undone)
 }
 
-/// Why a file cannot be taken back now, as it is told of one that has changed.
-fn obstacle((path, error): (PathBuf, Error)) -> Changed {
-    let reason = match error {
-        Error::Refused { path: of, reason } if of == path => reason,
-        error => format!("cannot be taken back: {error}"),
+/// Takes jobs back, and says in the journal what has come of it.
+fn take_story_back(
+    story: &Story,
+    undone: &mut Undone,
+    (due, jobs): (&[FileChange], Vec<FileWork>),
+    options: &Options,
+) -> Result<(), Error> {
+    let mut journal = Journal::resume(story)?;
+    let is_whole = |directory: &&ChangedDirectory| {
+        let mut skipped = undone.skipped.iter().map(|changed| work::directory_of(&changed.path));
+        !skipped.any(|skipped| skipped == directory.path)
     };
-    Changed { path, reason, by: None }
+    let directories: Vec<_> = story.directories.iter().filter(is_whole).cloned().collect();
+    let held = HeldDirectories::default();
+    let times = DirectoryTimes::of(&jobs, &held).taking_back(&directories);
+    let was_applied = story.status == JournalStage::Applied;
+    let back = take_back_jobs(&mut journal, &story.id, jobs, (was_applied, &times), options)?;
+    (undone.restored, undone.left) = (back.restored, back.left);
+    undone.skipped.extend(back.stays);
+    let is_back =
+        |change: &&FileChange| !undone.skipped.iter().any(|it| concerns(&it.path, change));
+    let asides = drop_asides(due.iter().filter(is_back), &times);
+    undone.skipped.extend(asides);
+    times.give_back();
+    let skipped = undone.skipped.iter().map(|changed| changed.path.clone()).collect();
+    journal.add([JournalRecord::Undone { skipped }])?;
+    journal.sync()
 }
 
-/// Takes back what an application did before it failed.
+/// How much is taken back by jobs.
+fn restored(jobs: &[FileWork]) -> Tally {
+    Tally::of(jobs.iter().map(|job| job.change.inverse()).collect::<Vec<_>>().iter())
+}
+
+/// Whether what is told of a path is told of a change: it is one of its paths, or of the directory that it is in.
+fn concerns(path: &Path, change: &FileChange) -> bool {
+    change.paths().iter().any(|changed| changed.starts_with(path))
+}
+
+/// Where files stay changed, what was added for them stays, too: takes it out of the jobs, and says so.
+fn hold_back(
+    jobs: &mut Vec<FileWork>,
+    skipped: &[Changed],
+    changes: &[FileChange],
+) -> Vec<Changed> {
+    let mut patched = changes.iter().filter(|change| change.turn() == Turn::Patch);
+    let stays = skipped.iter().find(|skipped| patched.any(|it| it.paths().contains(&skipped.path)));
+    let Some(stays) = stays else { return Vec::new() };
+    let (kept, made): (Vec<_>, Vec<_>) =
+        std::mem::take(jobs).into_iter().partition(|job| job.change.turn().removes());
+    *jobs = made;
+    work::may_need(&stays.path, kept.iter().map(|job| &job.change))
+}
+
+/// Takes back what an application did before it failed, as far as it can be; what stays, and why. What it
+/// had not begun is as it was, whatever others have made of it.
 pub(crate) fn take_back(
     journal: &mut Journal,
     id: &str,
-    changes: &[FileChange],
+    done: &[FileWork],
+    times: &DirectoryTimes,
     options: &Options,
-) -> Result<(), Error> {
-    let (jobs, changed) = inverse_jobs(changes, journal.directory(), false, options)?;
-    if !changed.is_empty() {
-        return Err(Error::Changed { changed });
-    }
-    // Whoever applied knows what the times of directories were.
-    let times = DirectoryTimes::default();
-    take_back_jobs(journal, id, jobs, (false, &times), options)?;
-    drop_asides(changes.iter())
+) -> Result<Vec<Changed>, Error> {
+    let begun: Vec<_> =
+        done.iter().filter(|job| job.is_begun()).map(|job| job.change.clone()).collect();
+    let (mut jobs, mut stays) = inverse_jobs(&begun, journal.directory(), false, options);
+    stays.extend(hold_back(&mut jobs, &stays, &begun));
+    let back = take_back_jobs(journal, id, jobs, (false, times), options)?;
+    stays.extend(back.stays);
+    let is_back = |change: &&FileChange| !stays.iter().any(|it| concerns(&it.path, change));
+    let all: Vec<_> = done.iter().map(|job| job.change.clone()).collect();
+    let asides = drop_asides(all.iter().filter(is_back), times);
+    stays.extend(asides);
+    Ok(stays)
 }
 
-/// Removes the other names of files that have their own again.
-fn drop_asides<'a>(changes: impl Iterator<Item = &'a FileChange>) -> Result<(), Error> {
+/// Removes the other names of files that have their own again; what stays.
+fn drop_asides<'a>(
+    changes: impl Iterator<Item = &'a FileChange>,
+    held: &DirectoryTimes,
+) -> Vec<Changed> {
     let asides: Vec<_> = changes.filter_map(FileChange::aside).collect();
-    work::clean(asides.iter().map(PathBuf::as_path))
+    clean(asides.iter().map(PathBuf::as_path), held)
 }
 
-/// Does jobs that take back changes; gives the directories back that are not empty.
+/// What has been taken back.
+#[derive(Default)]
+struct TakenBack {
+    restored: Tally,
+    /// Directories that are not empty.
+    left: Vec<PathBuf>,
+    /// What could not be taken back.
+    stays: Vec<Changed>,
+}
+
+/// Does jobs that take back changes, as far as they can be done. Where all was applied, and a new file cannot
+/// be written, none is.
 fn take_back_jobs(
     journal: &mut Journal,
     id: &str,
     mut jobs: Vec<FileWork>,
     (was_applied, times): (bool, &DirectoryTimes),
     options: &Options,
-) -> Result<Vec<PathBuf>, Error> {
+) -> Result<TakenBack, Error> {
     if jobs.is_empty() {
-        return Ok(Vec::new());
+        return Ok(TakenBack::default());
     }
     work::name_temporaries(&mut jobs, id)?;
     let paths = jobs.iter().flat_map(|job| job.temporaries.clone()).collect();
     journal.add([JournalRecord::Undoing, JournalRecord::Temporaries { paths }])?;
     journal.sync()?;
-    let litter = |jobs: &[FileWork]| {
-        let paths: Vec<_> = jobs.iter().flat_map(|job| job.temporaries.clone()).collect();
-        work::clean(paths.iter().map(PathBuf::as_path))
+    let mut stays = match was_applied {
+        true => match new_files::write(&mut jobs, times, options) {
+            Ok(()) => Vec::new(),
+            Err(failure) => {
+                // Nothing has been taken back. If this fails as well, a later becalm tidies up.
+                if remove_temporaries(&jobs, times).is_empty() {
+                    times.give_all_back();
+                    let _ = journal.add([JournalRecord::Applied]).and_then(|()| journal.sync());
+                }
+                return Err(failure);
+            }
+        },
+        false => write_possible(&mut jobs, times, options)?,
     };
-    if let Err(failure) = new_files::write(&mut jobs, times, options) {
-        // Nothing has been taken back. If this fails as well, a later becalm tidies up.
-        if litter(&jobs).is_ok() && was_applied {
-            times.give_all_back();
-            let _ = journal.add([JournalRecord::Applied]).and_then(|()| journal.sync());
-        }
-        return Err(failure);
+    let committed = work::commit(&jobs, times, OnFailure::GoOn, options);
+    let committed = committed.inspect_err(|_| drop(remove_temporaries(&jobs, times)))?;
+    if !committed.stays.is_empty() {
+        stays.extend(remove_temporaries(&jobs, times));
     }
-    work::commit(&jobs, times, options).inspect_err(|_| drop(litter(&jobs)))
+    jobs.retain(|job| !committed.stays.iter().any(|it| concerns(&it.path, &job.change)));
+    stays.extend(committed.stays);
+    Ok(TakenBack { restored: restored(&jobs), left: committed.left, stays })
 }
 
-/// The jobs that take changes back, the last first, and what has changed since.
+/// Writes what new files can be written; what stays for want of one.
+fn write_possible(
+    jobs: &mut Vec<FileWork>,
+    times: &DirectoryTimes,
+    options: &Options,
+) -> Result<Vec<Changed>, Error> {
+    let (failed, mut stays): (Vec<_>, Vec<_>) =
+        new_files::write_possible(jobs, times, options)?.into_iter().unzip();
+    let changes: Vec<_> = failed.iter().map(|job: &FileWork| job.change.clone()).collect();
+    stays.extend(hold_back(jobs, &stays, &changes));
+    stays.extend(remove_temporaries(&failed, times));
+    Ok(stays)
+}
+
+/// Removes what new files still lie beside their targets.
+fn remove_temporaries(jobs: &[FileWork], held: &DirectoryTimes) -> Vec<Changed> {
+    clean(jobs.iter().flat_map(|job| &job.temporaries).map(PathBuf::as_path), held)
+}
+
+/// The jobs that take changes back, the last first, and what has changed since or cannot be looked at.
 fn inverse_jobs(
     changes: &[FileChange],
     directory: &Path,
     ended: bool,
     options: &Options,
-) -> Result<(Vec<FileWork<'static>>, Vec<Changed>), Error> {
-    let looks = pool::each(options.threads, changes, |_, change| look::look(change, ended))?;
+) -> (Vec<FileWork<'static>>, Vec<Changed>) {
+    let looks = pool::each(options.threads, changes, |_, change| {
+        Ok::<_, Infallible>(look::look(change, ended).map_err(|error| error.of_one(change.path())))
+    });
+    let looks = looks.unwrap_or_else(|never| match never {});
     let (mut jobs, mut changed) = (Vec::new(), Vec::new());
     for found in looks {
         match found {
-            FoundState::Before => {}
-            FoundState::Other(path, reason) => changed.push(Changed { path, reason, by: None }),
-            FoundState::After(change, stamps) => {
+            Err(unseen) => changed.push(unseen),
+            Ok(FoundState::Before) => {}
+            Ok(FoundState::Other(path, reason)) => {
+                changed.push(Changed { path, reason, by: None });
+            }
+            Ok(FoundState::After(change, stamps)) => {
                 if let Some((path, aside)) = without_aside(&change) {
                     let reason = format!("cannot be given back: {} is gone", aside.display());
                     changed.push(Changed { path, reason, by: None });
@@ -196,7 +291,7 @@ fn inverse_jobs(
         }
     }
     jobs.reverse();
-    Ok((jobs, changed))
+    (jobs, changed)
 }
 
 /// A file whose other name, by which what it was is kept, somebody has taken away.

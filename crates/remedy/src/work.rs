@@ -2,22 +2,21 @@
 //!
 //! Before that, the caller makes the journal say that renaming may begin.
 
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use recording::ByteUnits;
 use rustix::io::Errno;
 
 use crate::change::{FileChange, FilePatch, Item, ItemKind, Turn};
 use crate::content::NewContent;
-use crate::directory_times::DirectoryTimes;
+use crate::directory_times::{DirectoryChange, DirectoryTimes};
 use crate::durable::{self, TouchedDirectories};
 use crate::held::{HeldDirectory, exchanged};
 use crate::journal::temporary_prefix;
 use crate::path_map::PathMap;
-use crate::stamp::{FileIdentity, FileStamp};
-use crate::{Error, Options, pool};
+use crate::stamp::FileStamp;
+use crate::{Changed, Error, Options, pool};
 
 /// A change that is to be made, and what it takes.
 pub(crate) struct FileWork<'a> {
@@ -32,8 +31,10 @@ pub(crate) struct FileWork<'a> {
     pub(crate) device: Option<u64>,
     /// How many bytes a file that is patched takes on the disk, where that is known.
     pub(crate) taken: Option<u64>,
-    /// Which file these are names of, once it is written: nothing else is renamed.
-    pub(crate) written: Option<FileIdentity>,
+    /// The file that these are names of, once it is written: nothing else is renamed.
+    pub(crate) written: Option<FileStamp>,
+    /// Whether something of it may have been made: what has not been begun need not be taken back.
+    begun: AtomicBool,
 }
 
 /// See [`Options::large`].
@@ -46,7 +47,18 @@ impl<'a> FileWork<'a> {
         content: NewContent<'a>,
     ) -> FileWork<'a> {
         let (temporaries, device, taken, written) = (Vec::new(), None, None, None);
-        FileWork { change, stamps, content, temporaries, device, taken, written }
+        let begun = AtomicBool::new(false);
+        FileWork { change, stamps, content, temporaries, device, taken, written, begun }
+    }
+
+    /// Whether something of it may have been made.
+    pub(crate) fn is_begun(&self) -> bool {
+        self.begun.load(Ordering::Acquire)
+    }
+
+    /// Says so, before the call that makes it.
+    fn begin(&self) {
+        self.begun.store(true, Ordering::Release);
     }
 
     /// The device of the directory that one of its paths is in, where that is known.
@@ -120,14 +132,36 @@ pub(crate) fn there_above(path: &Path) -> &Path {
     path.ancestors().skip(1).find(|directory| directory.is_dir()).unwrap_or(Path::new("/"))
 }
 
+/// What is done when one of many changes cannot be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OnFailure {
+    /// No other is begun.
+    Stop,
+    /// The others are made, as far as they can be.
+    GoOn,
+}
+
+/// What came of changes that were to be made.
+#[derive(Debug, Default)]
+pub(crate) struct Committed {
+    /// Directories that could not be removed, because they are not empty.
+    pub(crate) left: Vec<PathBuf>,
+    /// Where it went on: what could not be made, and why.
+    pub(crate) stays: Vec<Changed>,
+}
+
 /// Makes the changes, kind by kind, gives directories the times that are due, and waits until all is
-/// on the disk. Gives back the directories that could not be removed, because they are not empty.
+/// on the disk.
+///
+/// # Errors
+/// The first failure; where it goes on, only that what was made may not be on the disk.
 pub(crate) fn commit(
     jobs: &[FileWork],
     times: &DirectoryTimes,
+    on_failure: OnFailure,
     options: &Options,
-) -> Result<Vec<PathBuf>, Error> {
-    let mut left = Vec::new();
+) -> Result<Committed, Error> {
+    let mut committed = Committed::default();
     let patched = PatchedDirectories::of(jobs, times);
     let mut touched = TouchedDirectories::default();
     let mut last = None;
@@ -136,15 +170,30 @@ pub(crate) fn commit(
         if due.is_empty() {
             continue;
         }
+        if let Some(first) = committed.stays.first().filter(|_| turn.removes()) {
+            let needed = may_need(&first.path, due.iter().map(|job| &job.change));
+            committed.stays.extend(needed);
+            continue;
+        }
         // What is patched may refer to what was added: that must have come to stay.
         if matches!((last, turn), (Some(Turn::AddDirectories | Turn::Add), Turn::Patch)) {
-            durable::directories(&touched, options.threads)?;
+            durable::directories(&touched, times, options.threads)?;
             touched.clear();
         }
         last = Some(turn);
         let threads = if turn.is_ordered() { 1 } else { options.threads };
-        let done = pool::each(threads, &due, |_, job| commit_one(job, &patched))?;
-        left.extend(done.into_iter().flatten());
+        let one = |_, job: &&FileWork| match commit_one(job, &patched) {
+            Err(failure) if on_failure == OnFailure::GoOn => {
+                Ok(Err(failure.of_one(job.change.path())))
+            }
+            done => done.map(Ok),
+        };
+        for done in pool::each(threads, &due, one)? {
+            match done {
+                Ok(left) => committed.left.extend(left),
+                Err(stays) => committed.stays.push(stays),
+            }
+        }
         for job in &due {
             for path in job.change.paths() {
                 *touched.entry(directory_of(path)) = job.device_of(path);
@@ -156,8 +205,22 @@ pub(crate) fn commit(
         }
     }
     times.give_back();
-    durable::directories(&touched, options.threads)?;
-    Ok(left)
+    durable::directories(&touched, times, options.threads)?;
+    Ok(committed)
+}
+
+/// Of what was to be removed, that it stays: something else stays changed, and may need it. Of what
+/// lies in a directory that stays, the directory is told.
+pub(crate) fn may_need<'a>(
+    other: &Path,
+    changes: impl Iterator<Item = &'a FileChange>,
+) -> Vec<Changed> {
+    let mut paths: Vec<_> = changes.map(FileChange::path).collect();
+    paths.sort_unstable();
+    paths.dedup_by(|inner, outer| inner.starts_with(outer));
+    let reason = format!("stays, since {} stays changed and may need it", other.display());
+    let stays = |path: &Path| Changed { path: path.to_owned(), reason: reason.clone(), by: None };
+    paths.into_iter().map(stays).collect()
 }
 
 /// Directories in which names are still to be renamed: the last gives the directory its times, while it is
@@ -177,10 +240,11 @@ impl<'a> PatchedDirectories<'a> {
         PatchedDirectories { times, left }
     }
 
-    fn is_renamed(&self, path: &Path, directory: &HeldDirectory) {
-        let left = self.left.get(path);
-        if left.is_some_and(|left| left.fetch_sub(1, Ordering::AcqRel) == 1) {
-            self.times.give_back_to(path, directory);
+    /// A name in it was renamed.
+    fn is_renamed(&self, directory: &Path, change: DirectoryChange) {
+        match self.left.get(directory) {
+            Some(left) if left.fetch_sub(1, Ordering::AcqRel) == 1 => change.made_last(),
+            _ => change.made(),
         }
     }
 }
@@ -189,9 +253,9 @@ impl<'a> PatchedDirectories<'a> {
 fn commit_one(job: &FileWork, patched: &PatchedDirectories) -> Result<Option<PathBuf>, Error> {
     match &job.change {
         FileChange::Patch(patch) => replace_names(patch, job, patched).map(|()| None),
-        FileChange::Add(item) => add(item, job).map(|()| None),
-        FileChange::Remove(item) => remove(item, job),
-        FileChange::Replace(_) => replace(job).map(|()| None),
+        FileChange::Add(item) => add(item, job, patched.times).map(|()| None),
+        FileChange::Remove(item) => remove(item, job, patched.times),
+        FileChange::Replace(_) => replace(job, patched.times).map(|()| None),
     }
 }
 
@@ -209,80 +273,81 @@ fn replace_names(
         if !(found == *stamp || at > 0 && found.same_content(stamp)) {
             return Err(changed(name));
         }
-        is_as_written(job, &directory, temporary)?;
+        let change = patched.times.changing(name, &directory);
+        is_as_written(job, &directory, temporary, at == 0)?;
+        job.begin();
         directory.rename(temporary, &directory, name)?;
-        patched.is_renamed(directory_of(name), &directory);
+        patched.is_renamed(directory_of(name), change);
     }
     Ok(())
 }
 
-/// Whether a temporary is still what was written.
-fn is_as_written(job: &FileWork, directory: &HeldDirectory, temporary: &Path) -> Result<(), Error> {
-    let found = directory.stamp(temporary)?.identity();
-    if job.written == Some(found) { Ok(()) } else { Err(exchanged(temporary)) }
+/// Whether a temporary is still what was written, and not written to since. Where another of its names
+/// was renamed, its change time is another.
+fn is_as_written(
+    job: &FileWork,
+    directory: &HeldDirectory,
+    temporary: &Path,
+    is_first: bool,
+) -> Result<(), Error> {
+    let found = directory.stamp(temporary)?;
+    match job.written {
+        Some(written) if written == found => Ok(()),
+        Some(written) if !is_first && written.same_content(&found) => Ok(()),
+        Some(written) if written.identity() == found.identity() => Err(changed(temporary)),
+        _ => Err(exchanged(temporary)),
+    }
 }
 
-fn add(item: &Item, job: &FileWork) -> Result<(), Error> {
+fn add(item: &Item, job: &FileWork, times: &DirectoryTimes) -> Result<(), Error> {
     let Some(temporary) = job.temporaries.first() else { return Ok(()) };
-    let (from, to) = (HeldDirectory::of(temporary)?, HeldDirectory::of(&item.path)?);
-    is_as_written(job, &from, temporary)?;
-    from.move_to(temporary, item.thing.is_directory(), &to, &item.path)
+    let (from, to) = (times.directory(temporary)?, HeldDirectory::of(&item.path)?);
+    // Where it is another that it goes to, that is one that was added: it has no times yet.
+    let change = times.changing(temporary, &from);
+    is_as_written(job, &from, temporary, true)?;
+    job.begin();
+    from.move_to(temporary, item.thing.is_directory(), &to, &item.path)?;
+    change.made();
+    Ok(())
 }
 
-fn replace(job: &FileWork) -> Result<(), Error> {
+fn replace(job: &FileWork, times: &DirectoryTimes) -> Result<(), Error> {
     let path = job.change.path();
     let Some(temporary) = job.temporaries.first() else { return Ok(()) };
-    let directory = HeldDirectory::of(path)?;
-    if job.stamps.first() != Some(&directory.stamp(path)?) {
+    let (from, to) = (times.directory(temporary)?, HeldDirectory::of(path)?);
+    if job.stamps.first() != Some(&to.stamp(path)?) {
         return Err(changed(path));
     }
-    is_as_written(job, &directory, temporary)?;
-    directory.rename(temporary, &directory, path)
+    let change = times.changing(temporary, &from);
+    is_as_written(job, &from, temporary, true)?;
+    job.begin();
+    from.rename(temporary, &to, path)?;
+    change.made();
+    Ok(())
 }
 
-fn remove(item: &Item, job: &FileWork) -> Result<Option<PathBuf>, Error> {
+fn remove(item: &Item, job: &FileWork, times: &DirectoryTimes) -> Result<Option<PathBuf>, Error> {
     let path = &item.path;
     let directory = HeldDirectory::of(path)?;
+    let change = times.changing(path, &directory);
     if item.thing.is_directory() {
+        job.begin();
         return match directory.remove_directory(path) {
             Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(Some(path.clone())),
-            removed => removed.map(|()| None).map_err(|error| Error::at("rmdir", path, error)),
+            Err(error) => Err(Error::at("rmdir", path, error)),
+            Ok(()) => {
+                change.made();
+                Ok(None)
+            }
         };
     }
     if job.stamps.first() != Some(&directory.stamp(path)?) {
         return Err(changed(path));
     }
+    job.begin();
     directory.unlink(path).map_err(|error| Error::at("unlink", path, error))?;
+    change.made();
     Ok(None)
-}
-
-/// Removes what an interrupted work has left beside the files.
-pub(crate) fn clean<'a>(litter: impl Iterator<Item = &'a Path>) -> Result<(), Error> {
-    let mut directories = TouchedDirectories::default();
-    for path in litter {
-        let directory = match HeldDirectory::of(path) {
-            Ok(directory) => directory,
-            // What lies behind another user's link, becalm has not put there.
-            Err(Error::Refused { .. }) => continue,
-            Err(Error::Call { error, .. })
-                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
-            {
-                continue;
-            }
-            Err(error) => return Err(error),
-        };
-        let removed = match directory.unlink(path) {
-            // unlink(2) of a directory.
-            Err(Errno::ISDIR) => directory.remove_directory(path),
-            removed => removed,
-        };
-        match removed {
-            Ok(()) => drop(directories.insert(directory_of(path), None)),
-            Err(Errno::NOENT) => {}
-            Err(error) => return Err(Error::at("unlink", path, error)),
-        }
-    }
-    durable::directories(&directories, 1)
 }
 
 /// A file is not the one that was looked at.

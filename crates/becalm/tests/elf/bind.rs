@@ -246,8 +246,12 @@ fn the_plan_can_be_saved_and_is_what_is_then_applied() {
     assert_eq!(plan["title"], format!("elf bind {}", site.tree()));
     assert_eq!(plan["predicted"], planned["predicted"]);
     let steps = plan["steps"].as_array().unwrap().iter();
-    let patched: Vec<_> = steps.map(|step| step["path"].as_str().unwrap()).collect();
+    let (patches, others): (Vec<_>, Vec<_>) = steps.partition(|step| step["do"] == "patch");
+    let patched: Vec<_> = patches.iter().map(|step| step["path"].as_str().unwrap()).collect();
     assert_eq!(patched, changed(&planned));
+    // The C library, which is named and stays as it is.
+    assert!(others.iter().all(|step| step["do"] == "rely"), "{others:?}");
+    assert!(others.iter().any(|step| step["path"].as_str().unwrap().contains("libc.so")));
     assert_eq!(changed(&site.bind(&[])), patched);
 }
 

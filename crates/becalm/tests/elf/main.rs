@@ -10,6 +10,7 @@ mod bind_left_out;
 mod bind_loaders;
 mod bind_manifest;
 mod bind_modes;
+mod bind_obstacles;
 mod bind_opened;
 mod bind_places;
 mod bind_run;

@@ -129,6 +129,33 @@ fn a_file_that_has_changed_since_is_named_and_nothing_is_undone() {
 }
 
 #[test]
+fn what_was_interrupted_is_undone_as_far_as_it_can_be() {
+    let applied = applied();
+    // As if it had been killed before it could say that all is done.
+    let journal = applied.scene.at(&format!("state/becalm/journals/{}/journal", applied.id));
+    let lines = fs::read_to_string(&journal).unwrap();
+    let end = lines.trim_end().rfind('\n').unwrap();
+    fs::write(&journal, &lines[..=end]).unwrap();
+    assert!(applied.says(&["--list"]).contains("interrupted"));
+    fs::write(applied.scene.at("b"), "by hand").unwrap();
+    let (b, farm) = (applied.scene.at("b"), applied.scene.at("farm"));
+    for words in [&["--dry-run"][..], &[]] {
+        let output = applied.undo(words);
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("1 file has its old bytes again."), "{said}");
+        assert!(said.contains(&format!("left as it is: {b}: has changed since")), "{said}");
+        let needed = format!("left as it is: {farm}: stays, since {b} stays changed and may need");
+        assert!(said.contains(&needed), "{said}");
+        assert!(said.ends_with(&format!("Next: becalm undo {}\n", applied.id)), "{said}");
+    }
+    assert_eq!((applied.read("a"), applied.read("b")), ("old bytes".into(), "by hand".into()));
+    assert!(applied.says(&["--list"]).contains("partly undone"));
+    applied.says(&["--skip-changed"]);
+    assert!(!std::path::Path::new(&farm).exists());
+}
+
+#[test]
 fn of_files_that_are_all_gone_nothing_is_said_to_be_as_before() {
     let applied = applied();
     for name in ["a", "b", "farm/a"] {

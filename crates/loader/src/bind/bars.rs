@@ -95,7 +95,7 @@ impl Bars {
         let Some(seen) = known.or_else(|| self.seen(path, &mut bars)) else {
             return enough.map(|_| bars.clone());
         };
-        let list = posix_acl(path);
+        let list = if seen.may_have_list { posix_acl(path) } else { Ok(None) };
         enough.map(|enough| bars.iter().cloned().chain(own(&seen, &list, enough)).collect())
     }
 
@@ -128,17 +128,20 @@ struct Permissions {
     uid: u32,
     gid: u32,
     id: FileId,
+    /// Whether it may have an access control list.
+    may_have_list: bool,
 }
 
 impl Permissions {
     fn of(seen: &Metadata) -> Permissions {
         let id = FileId { device: seen.dev(), inode: seen.ino() };
-        Permissions { mode: seen.mode(), uid: seen.uid(), gid: seen.gid(), id }
+        let (mode, uid, gid) = (seen.mode(), seen.uid(), seen.gid());
+        Permissions { mode, uid, gid, id, may_have_list: true }
     }
 
     fn of_read(file: &ElfFileNames) -> Permissions {
-        let ElfFileNames { mode, uid, gid, id, .. } = *file;
-        Permissions { mode, uid, gid, id }
+        let ElfFileNames { mode, uid, gid, id, may_have_list, .. } = *file;
+        Permissions { mode, uid, gid, id, may_have_list }
     }
 }
 

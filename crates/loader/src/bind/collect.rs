@@ -39,6 +39,10 @@ pub(super) struct ElfFileNames {
     pub mode: u32,
     pub uid: u32,
     pub gid: u32,
+    /// Whether it may have an access control list, as far as that was found out.
+    pub may_have_list: bool,
+    /// What was seen of it before it was read.
+    pub seen: remedy::Seen,
     pub object: Arc<ElfObject>,
     /// Whether it may open libraries by name, where that was found out.
     pub may_dlopen: Option<bool>,
@@ -65,7 +69,8 @@ impl ElfFileNames {
     pub fn tell(&self, world: &dyn World) {
         let (object, set_user_id) = (Ok(Arc::clone(&self.object)), self.mode & 0o4000 != 0);
         let identity = Some(self.object.identity());
-        let known = OpenedFile { id: self.id, set_user_id, identity, object };
+        let seen = Some(self.seen);
+        let known = OpenedFile { id: self.id, set_user_id, seen, identity, object };
         self.names.iter().for_each(|name| world.learn(name, &known));
     }
 
@@ -260,14 +265,14 @@ fn has_so(path: &Path) -> bool {
 /// all that this takes is found out as well.
 fn read_elf(path: &Path, walker: Option<&Walker>) -> Result<ElfFileNames, ElfError> {
     let (file, seen) = open_unnoticed(path)?;
-    let (mut may_dlopen, mut read) = (None, None);
+    let (mut may_dlopen, mut read, mut may_have_list) = (None, None, true);
     let object = match seen.len() <= WHOLE {
         true => {
             let content = source::read(&file, 0, seen.len() as usize)?;
             let object = ElfObject::parse(&content)?;
             may_dlopen = Some(dlopen::may_be_called_in(&content));
             if let Some(walker) = walker.filter(|_| searches(&object)) {
-                walker.checked.look(path, &file, &seen);
+                may_have_list = walker.checked.look(path, &file, &seen);
                 let seen = remedy::Seen::from_metadata(&seen);
                 read = walker.may_keep(&content).then_some(ReadFile { seen, content });
             }
@@ -282,6 +287,8 @@ fn read_elf(path: &Path, walker: Option<&Walker>) -> Result<ElfFileNames, ElfErr
         mode: seen.mode(),
         uid: seen.uid(),
         gid: seen.gid(),
+        may_have_list,
+        seen: remedy::Seen::from_metadata(&seen),
         object: Arc::new(object),
         may_dlopen,
         is_given: true,

@@ -157,6 +157,7 @@ fn target(step: &Step) -> &Path {
         | Step::Link { path, .. }
         | Step::Directory { path, .. }
         | Step::Take { path, .. }
+        | Step::Rely { path, .. }
         | Step::Remove { path } => path,
     }
 }

@@ -35,6 +35,7 @@
 //! | `steered` | what the environment of a start decides |
 //! | `spared` | the lookups that a program is spared |
 //! | `steps` | the plan for `remedy` |
+//! | `threads` | how many threads it is made on |
 //!
 //! Nothing here writes: [`plan`] reads, and returns what is to be done as data.
 
@@ -64,6 +65,7 @@ mod spared;
 mod steered;
 mod steps;
 mod stores;
+mod threads;
 mod through;
 mod today;
 mod trust;
@@ -202,6 +204,8 @@ pub struct Binding {
     pub links: Vec<(PathBuf, PathBuf)>,
     /// New files: closure libraries.
     pub files: Vec<(PathBuf, Vec<u8>)>,
+    /// Files that are named and not changed, and what was seen of each when it was read.
+    pub named: Vec<(PathBuf, remedy::Seen)>,
     /// Programs whose start was simulated, before and after.
     pub programs: Vec<Effect>,
     /// Libraries that no program loads, each loaded alone, before and after.
@@ -319,5 +323,5 @@ pub fn plan(
     options: &BindOptions,
     progress: &(dyn Fn(BindProgress) + Sync),
 ) -> Result<Binding, BindError> {
-    attempt::plan(world, paths, options, progress)
+    threads::on_threads(|| attempt::plan(world, paths, options, progress))
 }

@@ -1,6 +1,7 @@
 //! What planning came to, put together for whoever asked.
 
 use std::collections::{BTreeSet, HashSet};
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use super::attempt::{Attempted, BindAttempt};
 use super::pins::{Pin, needed};
 use super::wanted::BindFacts;
 use super::{BindChange, BindMode, Binding, BoundSearchPath, KeepRpath, NameLeft};
+use crate::{ElfObject, FileId};
 
 /// Puts the result together.
 pub(super) fn finish(known: &BindFacts<'_>, attempted: Attempted) -> Binding {
@@ -39,6 +41,7 @@ pub(super) fn finish(known: &BindFacts<'_>, attempted: Attempted) -> Binding {
         }
     }
     binding.directories = directories.into_iter().collect();
+    binding.named = named(known, &edits, &binding);
     binding.conflicts = known.pins.conflicts.clone();
     binding.names_left = names_left(known);
     binding.risks = risks(known, &binding);
@@ -60,6 +63,32 @@ fn names_left(known: &BindFacts<'_>) -> Vec<NameLeft> {
         })
     });
     names.collect()
+}
+
+/// The files that edited files and new ones name, and that are not changed themselves: the plan holds as long
+/// as they are what was read.
+fn named(
+    known: &BindFacts<'_>,
+    edits: &[Arc<BindAttempt>],
+    binding: &Binding,
+) -> Vec<(PathBuf, remedy::Seen)> {
+    let edited: HashSet<FileId> = edits.iter().map(|made| known.files[made.number].id).collect();
+    let stubs = binding.files.iter().filter_map(|(_, content)| ElfObject::parse(content).ok());
+    let stubs: Vec<_> = stubs.collect();
+    let by_edits = binding.changes.iter().flat_map(|change| &change.needed).map(|(_, new)| new);
+    let names = by_edits.chain(stubs.iter().flat_map(ElfObject::needed)).map(OsString::as_os_str);
+    let targets = binding.links.iter().map(|(_, target)| target.as_os_str());
+    // Byte for byte: to compare paths by their parts takes longer than what is done with them here.
+    let paths: HashSet<&OsStr> =
+        names.chain(targets).filter(|name| name.as_bytes().starts_with(b"/")).collect();
+    let seen = |path: &OsStr| {
+        let opened = known.world.open(Path::new(path)).ok();
+        let seen = opened.filter(|opened| !edited.contains(&opened.id))?.seen?;
+        Some((PathBuf::from(path), seen))
+    };
+    let mut named: Vec<_> = paths.into_iter().filter_map(seen).collect();
+    named.sort_unstable_by(|one, other| one.0.cmp(&other.0));
+    named
 }
 
 /// The names and directories that edited files hold afterwards.

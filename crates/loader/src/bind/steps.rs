@@ -37,7 +37,9 @@ impl Binding {
             content: content.clone(),
         });
         let patches = self.changes.iter().map(patch);
-        let steps = directories.chain(links).chain(files).chain(patches).collect();
+        let named =
+            self.named.iter().map(|(path, seen)| Step::Rely { path: path.clone(), seen: *seen });
+        let steps = directories.chain(links).chain(files).chain(patches).chain(named).collect();
         Plan { title, steps, risks: self.risks.clone(), predicted: Some(self.predicted()) }
     }
 }

@@ -170,7 +170,8 @@ impl Disk {
         let (identity, object) = ElfObject::of_file(&file, metadata.len());
         let object = object.map(Arc::new).map_err(Arc::new);
         let set_user_id = metadata.mode() & libc::S_ISUID != 0;
-        Ok(self.files.put(id, OpenedFile { id, set_user_id, identity, object }))
+        let seen = Some(remedy::Seen::from_metadata(&metadata));
+        Ok(self.files.put(id, OpenedFile { id, set_user_id, seen, identity, object }))
     }
 
     fn read_content(path: &Path) -> DiskContent {
@@ -296,7 +297,8 @@ fn kind_of(kind: FileType) -> EntryKind {
 
 fn no_file(metadata: &Metadata) -> OpenedFile {
     let object = Err(Arc::new(ElfError::NotAFile));
-    OpenedFile { id: id_of(metadata), set_user_id: false, identity: None, object }
+    let seen = Some(remedy::Seen::from_metadata(metadata));
+    OpenedFile { id: id_of(metadata), set_user_id: false, seen, identity: None, object }
 }
 
 fn id_of(metadata: &Metadata) -> FileId {

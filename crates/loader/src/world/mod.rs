@@ -57,6 +57,8 @@ pub struct OpenedFile {
     pub id: FileId,
     /// Whether it has the set-user-id bit.
     pub set_user_id: bool,
+    /// What was seen of it before it was read; none of what is only planned.
+    pub seen: Option<remedy::Seen>,
     /// Whom it is for; nothing if it is no ELF file, or too short for one.
     pub identity: Option<Identity>,
     /// What it says of its search, or why it says nothing.

@@ -58,10 +58,8 @@ impl<'a> PlannedWorld<'a> {
         let id = FileId { device: u64::MAX, inode: self.added.len() as u64 };
         let identity = Some(object.identity());
         let object = Ok(Arc::new(object));
-        self.add(
-            path,
-            OverlayNode::File(Box::new(OpenedFile { id, set_user_id: false, identity, object })),
-        );
+        let opened = OpenedFile { id, set_user_id: false, seen: None, identity, object };
+        self.add(path, OverlayNode::File(Box::new(opened)));
     }
 
     /// There will be a symbolic link to `target` at `path`, instead of what may be there.
@@ -159,7 +157,7 @@ impl World for PlannedWorld<'_> {
             OverlayTarget::New(real, _) => {
                 let object = Err(Arc::new(crate::ElfError::NotAFile));
                 let id = FileId { device: u64::MAX, inode: real.as_os_str().len() as u64 };
-                Ok(OpenedFile { id, set_user_id: false, identity: None, object })
+                Ok(OpenedFile { id, set_user_id: false, seen: None, identity: None, object })
             }
             OverlayTarget::Below(path) => Ok(self.changed(self.below.open(&path)?)),
         }

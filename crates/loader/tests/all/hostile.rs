@@ -112,7 +112,13 @@ impl World for Endless {
         object.dependencies = next.collect();
         let id = loader::FileId { device: 1, inode: number };
         let identity = Some(object.identity());
-        Ok(loader::OpenedFile { id, set_user_id: false, identity, object: Ok(Arc::new(object)) })
+        Ok(loader::OpenedFile {
+            id,
+            set_user_id: false,
+            seen: None,
+            identity,
+            object: Ok(Arc::new(object)),
+        })
     }
     fn is_directory(&self, _: &Path) -> Result<bool, Errno> {
         Ok(true)
@@ -145,7 +151,7 @@ impl World for Empty {
         }
         let id = loader::FileId { device: 1, inode: 1 };
         let (identity, object) = (Some(self.0.identity()), Ok(Arc::new(self.0.clone())));
-        Ok(loader::OpenedFile { id, set_user_id: false, identity, object })
+        Ok(loader::OpenedFile { id, set_user_id: false, seen: None, identity, object })
     }
     fn is_directory(&self, _: &Path) -> Result<bool, Errno> {
         Ok(true)

@@ -13,7 +13,7 @@ use crate::change::{FileChange, Turn};
 use crate::held_directories::HeldDirectories;
 use crate::path_map::PathMap;
 use crate::work::{FileWork, directory_of};
-use crate::{CheckedFiles, Error, Options, Plan, Step, pool};
+use crate::{CheckedFiles, Error, FileState, Options, Plan, Seen, Step, pool};
 
 /// What of a plan could not be done now.
 #[derive(Debug)]
@@ -117,6 +117,33 @@ fn job<'a>(step: &'a Step, who: &Who, known: &CheckedFiles) -> Result<Option<Fil
         Step::Link { path, target } => item::link(path, target).map(Some),
         Step::Directory { path, mode } => item::directory(path, *mode),
         Step::Remove { path } => item::remove(path, who).map(Some),
+        Step::Rely { path, seen } => is_still(path, seen).map(|()| None),
+    }
+}
+
+/// Whether the files that a plan relies on are still what was seen.
+///
+/// # Errors
+/// If one is not.
+pub(crate) fn what_it_relies_on(plan: &Plan) -> Result<(), Error> {
+    plan.steps.iter().try_for_each(|step| match step {
+        Step::Rely { path, seen } => is_still(path, seen),
+        _ => Ok(()),
+    })
+}
+
+fn is_still(path: &Path, seen: &Seen) -> Result<(), Error> {
+    let now = Seen::of(path)?;
+    let is_it = match seen.digest {
+        // Another machine's, perhaps: the content decides.
+        Some(digest) => FileState::of(path)
+            .map(|state| state.digest == digest)
+            .map_err(|error| Error::at("read", path, error))?,
+        None => now == *seen,
+    };
+    match is_it {
+        true => Ok(()),
+        false => Err(Error::refused(path, "has changed since the plan was made, which names it")),
     }
 }
 

@@ -72,10 +72,13 @@ fn look(
     known: &CheckedFiles,
 ) -> Result<CheckedFile, Error> {
     let real = resolved_with(path, known.held())?;
-    let (real, found, unread) = match known.found(path) {
-        // Whoever planned has read it, and it is still at its name.
-        Some(found) if is_at(&real, &found)? => (real, found, None),
-        _ => opened(path, real)?,
+    let FileAtName { path: real, found, mount, unread } = match known.found(path) {
+        // Whoever planned has read it, and it may still be at its name.
+        Some(found) => match at_name(&real, found)? {
+            Some(there) => there,
+            None => opened(path, real)?,
+        },
+        None => opened(path, real)?,
     };
     is_what_was_seen(path, &found, seen)?;
     if let Some(reason) = found.attributes.cannot_be_kept(who) {
@@ -83,7 +86,7 @@ fn look(
     }
     let also = also.iter().map(|name| resolved_with(name, known.held()));
     let names = [Ok(real)].into_iter().chain(also).collect::<Result<Vec<_>, _>>()?;
-    let stamps = same_file(&names, &found)?;
+    let stamps = same_file(&names, &found, mount)?;
     if let Some(file) = unread {
         rewrite::fits(&file, edits)
             .map_err(|error| Error::at("read", path, error))?
@@ -92,14 +95,31 @@ fn look(
     Ok(CheckedFile { names, attributes: found.attributes, stamps, taken: found.taken })
 }
 
-/// Whether a file that was found is still at a path, by what it does not forbid.
-fn is_at(path: &Path, found: &FoundFile) -> Result<bool, Error> {
+/// A file at its first name.
+struct FileAtName {
+    path: PathBuf,
+    found: FoundFile,
+    /// The mount that it is on, where the kernel tells.
+    mount: Option<u64>,
+    /// It itself, where it has not been read yet.
+    unread: Option<File>,
+}
+
+/// A file that was found, if it is still at a path, by what does not forbid to change it.
+fn at_name(path: &Path, found: FoundFile) -> Result<Option<FileAtName>, Error> {
     let there = free_of(&FORBIDDING, path)?;
-    Ok(there.is_some_and(|there| FileStamp::of_statx(&there) == found.stamp))
+    let there = there.filter(|there| FileStamp::of_statx(there) == found.stamp);
+    let at = |there: Statx| FileAtName {
+        path: path.to_owned(),
+        found,
+        mount: mount_of(&there),
+        unread: None,
+    };
+    Ok(there.map(at))
 }
 
 /// Opens the file that a path leads to.
-fn opened(path: &Path, mut real: PathBuf) -> Result<(PathBuf, FoundFile, Option<File>), Error> {
+fn opened(path: &Path, mut real: PathBuf) -> Result<FileAtName, Error> {
     let (file, found) = match regular(&real) {
         Err(Error::Call { error, .. }) if is_of_a_link(&error) => {
             real = path.canonicalize().map_err(|error| Error::at("resolve", path, error))?;
@@ -109,8 +129,14 @@ fn opened(path: &Path, mut real: PathBuf) -> Result<(PathBuf, FoundFile, Option<
     };
     let found = FoundFile::of(&file, &found)
         .map_err(|error| Error::at("read the extended attributes", &real, error))?;
-    forbids(&real)?;
-    Ok((real, found, Some(file)))
+    let there = free_of(&FORBIDDING, &real)?;
+    let mount = there.as_ref().and_then(mount_of);
+    Ok(FileAtName { path: real, found, mount, unread: Some(file) })
+}
+
+/// The mount that something is on: since Linux 5.8 (statx(2)).
+pub(super) fn mount_of(found: &Statx) -> Option<u64> {
+    (found.stx_mask & StatxFlags::MNT_ID.bits() != 0).then_some(found.stx_mnt_id)
 }
 
 /// What open(2) says of a symbolic link that it is not to follow.
@@ -207,14 +233,26 @@ fn flags_of(path: &Path) -> StatxAttributes {
     set.fold(StatxAttributes::empty(), |all, (_, attribute)| all | attribute)
 }
 
-/// What is found at each name; all of them are one file, and it has no others.
-fn same_file(names: &[PathBuf], found: &FoundFile) -> Result<Vec<FileStamp>, Error> {
+/// What is found at each name; all of them are one file on one mount, and it has no others. (A new file
+/// gets no name on another mount of its filesystem: link(2), EXDEV.)
+fn same_file(
+    names: &[PathBuf],
+    found: &FoundFile,
+    mount: Option<u64>,
+) -> Result<Vec<FileStamp>, Error> {
     let stamp = found.stamp;
     // At the first it was found.
     for name in names.iter().skip(1) {
-        let found = fs::symlink_metadata(name).map_err(|error| Error::at("lstat", name, error))?;
-        if FileStamp::of(&found) != stamp {
+        let other = fs::symlink_metadata(name).map_err(|error| Error::at("lstat", name, error))?;
+        if FileStamp::of(&other) != stamp {
             return Err(Error::refused(name, "is not a name of the same file, as the plan says"));
+        }
+        let other = free_of(&FORBIDDING, name)?.as_ref().and_then(mount_of);
+        if mount.is_some() && other.is_some() && mount != other {
+            let first = names.first().map_or(Path::new("/"), PathBuf::as_path);
+            let reason = "is the same file through another mount (a bind mount)";
+            let reason = format!("{} {reason}: name one of the two only", name.display());
+            return Err(Error::refused(first, reason));
         }
     }
     let unknown = found.links.saturating_sub(names.len() as u64);

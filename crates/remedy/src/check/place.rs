@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use recording::ByteUnits;
-use rustix::fs::{Access, StatVfsMountFlags, Statx, StatxFlags};
+use rustix::fs::{Access, StatVfsMountFlags};
 
 use super::{CheckedPlan, patch};
 use crate::change::{FileChange, FilePatch, ItemKind, Turn};
@@ -77,8 +77,7 @@ fn is_writable(
     mounts: &mut BTreeSet<u64>,
 ) -> Result<u64, Error> {
     let found = patch::forbids_changes_in(held, directory)?;
-    let has_mount = |found: &&Statx| found.stx_mask & StatxFlags::MNT_ID.bits() != 0;
-    let mount = found.as_ref().filter(has_mount).map(|found| found.stx_mnt_id);
+    let mount = found.as_ref().and_then(patch::mount_of);
     if !mount.is_some_and(|mount| mounts.contains(&mount)) {
         is_on_writable_mount(directory)?;
         mounts.extend(mount);

@@ -27,6 +27,11 @@ pub(crate) struct Story {
     /// Whether files may have been renamed.
     pub(crate) ready: bool,
     pub(crate) status: JournalStage,
+    /// Once something was taken back: what was not.
+    skipped: Option<Vec<PathBuf>>,
+    /// While more is added to what is applied: how many changes there were before, and whether what was
+    /// added is being taken back.
+    extended: Option<(usize, bool)>,
     /// How many records it has.
     pub(crate) records: u64,
     /// Up to which byte it is whole.
@@ -123,17 +128,43 @@ impl Story {
             JournalRecord::Directories { changed } => {
                 directory_times::extend(&mut self.directories, changed);
             }
-            JournalRecord::Applied => self.status = JournalStage::Applied,
+            JournalRecord::Applied => {
+                self.status = JournalStage::Applied;
+                if let Some((before, true)) = self.extended.take() {
+                    self.changes.truncate(before);
+                }
+            }
             JournalRecord::Forgotten => self.status = JournalStage::Forgotten,
-            JournalRecord::Undoing | JournalRecord::Extending => self.status = JournalStage::Open,
+            JournalRecord::Extending => {
+                self.status = JournalStage::Open;
+                self.extended = Some((self.changes.len(), false));
+            }
+            JournalRecord::Undoing => {
+                self.status = JournalStage::Open;
+                self.extended = self.extended.map(|(before, _)| (before, true));
+            }
             JournalRecord::Renewed { path, version } => self.renew(&path, version),
             JournalRecord::Undone { skipped } => {
+                self.skipped = Some(skipped.clone());
                 self.status = JournalStage::Undone { skipped };
                 // Of what was interrupted before it could say that it had begun, all is told.
                 return true;
             }
         }
         !first
+    }
+
+    /// The changes that have not been taken back: what has become of the others since is not ours. A
+    /// directory that was not empty, because something in it stays, is among them.
+    pub(crate) fn due(&self) -> impl Iterator<Item = &FileChange> {
+        let is_due = |change: &&FileChange| {
+            let concerns = |stays: &PathBuf| {
+                change.paths().iter().any(|path| path.starts_with(stays) || stays.starts_with(path))
+                    || change.aside().as_ref() == Some(stays)
+            };
+            self.skipped.as_ref().is_none_or(|skipped| skipped.iter().any(concerns))
+        };
+        self.changes.iter().filter(is_due)
     }
 
     /// Any of its versions may stand there: power may have failed before it was renamed.

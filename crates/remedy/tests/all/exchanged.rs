@@ -4,14 +4,13 @@
 //! strace stops the real program at a system call; what is exchanged is so before it goes on.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, lchown, symlink};
+use std::os::unix::fs::{FileExt, PermissionsExt, lchown, symlink};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use remedy::Step;
 use rustix::fs::{CWD, RenameFlags};
 
+use crate::moments::*;
 use crate::scene::*;
 
 /// A directory of nobody else's, beside the files.
@@ -53,30 +52,10 @@ fn applied_and_stopped(
     (start, end): (&str, &str),
     change: impl FnOnce(&Path),
 ) -> String {
-    plan(steps).write(&mut fs::File::create(scene.root().join("plan")).unwrap()).unwrap();
-    let mut strace = Command::new("strace");
-    strace.args(["-f", "-qq", "-o"]).arg(scene.root().join("log"));
-    strace.args(["-e", &format!("trace={call}"), "-e"]);
-    strace.arg(format!("inject={call}:signal=STOP:when=1")).arg(apply_program()).arg("plan");
-    strace.current_dir(scene.root()).env("XDG_STATE_HOME", scene.state_home());
-    strace.env("APPLY_THREADS", "1").stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut strace = strace.spawn().expect("strace: setup/install-test-tools");
-    let mut change = Some(change);
-    while strace.try_wait().unwrap().is_none() {
-        if let Some(change) = named(scene, start, end).and_then(|path| Some((path, change.take()?)))
-        {
-            change.1(&change.0);
-        }
-        if change.is_none() {
-            let children = format!("/proc/{0}/task/{0}/children", strace.id());
-            for child in fs::read_to_string(children).unwrap_or_default().split_whitespace() {
-                let _ = Command::new("kill").args(["-CONT", child]).stderr(Stdio::null()).status();
-            }
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    assert!(change.is_none(), "it came to its end unchanged");
-    let output = strace.wait_with_output().unwrap();
+    write_plan(scene, steps);
+    let ready = || named(scene, start, end);
+    let change = |path: PathBuf| change(&path);
+    let output = stopped_at(scene, &["plan"], (call, 1), ready, change);
     assert!(!output.status.success());
     String::from_utf8(output.stderr).unwrap()
 }
@@ -153,6 +132,22 @@ fn a_file_in_the_place_of_a_new_version_is_not_given_its_name() {
 }
 
 #[test]
+fn a_new_version_that_somebody_has_written_to_is_not_given_its_name() {
+    let scene = EditedFiles::new();
+    let file = scene.file("file", "old");
+    let steps =
+        vec![Step::Link { path: scene.at("link"), target: "/".into() }, patch(&file, "old", "new")];
+    let said = applied_and_stopped(&scene, steps, "renameat2", ("link", ""), |_| {
+        let temporary = named(&scene, ".becalm-", "-1-0").unwrap();
+        fs::File::options().write(true).open(temporary).unwrap().write_at(b"ill", 0).unwrap();
+    });
+    assert!(said.contains("changed while becalm was at work"), "{said}");
+    assert_eq!(bytes(&file), b"old");
+    assert_eq!(litter(&scene.root()), [""; 0]);
+    assert!(scene.entries().is_empty());
+}
+
+#[test]
 fn in_a_directory_that_was_moved_away_after_a_new_version_was_written_there_nothing_is_renamed() {
     let scene = EditedFiles::new();
     let file = scene.file("sub/file", "old");
@@ -164,5 +159,6 @@ fn in_a_directory_that_was_moved_away_after_a_new_version_was_written_there_noth
     });
     assert!(said.contains("sub/file: changed while becalm was at work"), "{said}");
     assert_eq!([bytes(&file), bytes(scene.at("moved/file"))], [b"old", b"old"]);
+    assert_eq!(litter(&scene.root()), [""; 0]);
     assert!(scene.entries().is_empty());
 }

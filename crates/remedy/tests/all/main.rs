@@ -9,6 +9,7 @@ mod journal;
 mod kept;
 mod kill;
 mod moments;
+mod obstacle;
 mod read_before;
 mod scene;
 mod undo;

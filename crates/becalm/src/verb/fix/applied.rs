@@ -15,6 +15,7 @@ use super::plan::ResolvedPlan;
 use super::{FixArgs, calm, subject, title};
 use crate::exit::Failure;
 use crate::verb::elf::bind::{self, apply};
+use crate::verb::undo;
 
 /// What has been done, to be kept or taken back.
 #[derive(Default)]
@@ -86,14 +87,7 @@ impl AppliedChanges {
     /// Takes all back.
     pub fn take_back(&mut self) -> Result<(), Failure> {
         let Some(id) = self.applied.take() else { return Ok(()) };
-        let options = remedy::Options::new(remedy::state_directory()?);
-        match remedy::undo(&id, &options, remedy::UndoOptions::default()) {
-            // By another becalm.
-            Ok(_) | Err(remedy::Error::Undone { .. }) => Ok(()),
-            Err(error) => Err(error)
-                .with_context(|| format!("taking {id} back; try: becalm undo {id}"))
-                .map_err(Failure::from),
-        }
+        undo::take_back(&id)
     }
 }
 

@@ -11,13 +11,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use term::{plain, width};
 
-use crate::exit::{Failure, USAGE};
+use crate::exit::{Failure, NO, USAGE};
 use view::{render, render_forgotten, render_list};
 
 /// Take back what becalm has changed, byte for byte
 ///
 /// Without an ID, what was applied last. Refuses if a file has changed since or cannot be changed
-/// now, and says which.
+/// now, and says which. What was interrupted is taken back as far as it can be; exit status 1: not all.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   becalm undo --list
@@ -164,7 +164,8 @@ fn undo(args: &UndoArgs, options: Options) -> Result<u8, Failure> {
             last.id
         }
     };
-    let how = UndoOptions { skip_changed: args.skip_changed, dry_run: args.dry_run };
+    let (skip_changed, dry_run) = (args.skip_changed, args.dry_run);
+    let how = UndoOptions { skip_changed, dry_run, keep_needed: false };
     let files =
         remedy::list(&options.state)?.iter().find(|entry| entry.id == id).map(|it| it.files);
     let undone =
@@ -175,7 +176,27 @@ fn undo(args: &UndoArgs, options: Options) -> Result<u8, Failure> {
     } else {
         term::print(&render(&undone, args, width::terminal()))?;
     }
-    Ok(0)
+    let is_asked_for = undone.skipped.is_empty() || args.skip_changed;
+    Ok(if is_asked_for { 0 } else { NO })
+}
+
+/// Takes back what a verb has applied, as far as it can be.
+///
+/// # Errors
+/// If something stays changed: what, and how to go on.
+pub fn take_back(id: &str) -> Result<(), Failure> {
+    let options = Options::new(remedy::state_directory()?);
+    let how = UndoOptions { skip_changed: true, keep_needed: true, dry_run: false };
+    let stays = match remedy::undo(id, &options, how) {
+        Ok(undone) if undone.skipped.is_empty() => return Ok(()),
+        // By another becalm.
+        Err(remedy::Error::Undone { .. }) => return Ok(()),
+        Ok(undone) => remedy::Error::Changed { changed: undone.skipped },
+        Err(error) => error,
+    };
+    Err(anyhow::Error::from(stays)
+        .context(format!("taking {id} back; try: becalm undo {id}"))
+        .into())
 }
 
 fn forget(args: &UndoArgs, options: &Options) -> Result<u8, Failure> {

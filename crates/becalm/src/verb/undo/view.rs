@@ -85,6 +85,10 @@ pub fn render(undone: &Undone, args: &UndoArgs, columns: usize) -> String {
     for left in &undone.left {
         text.push_str(&format!("not empty, so it stays: {}\n", plain(&left.to_string_lossy())));
     }
+    if !args.dry_run && !args.skip_changed && !undone.skipped.is_empty() {
+        text.push('\n');
+        text.push_str(&style::next(&format!("becalm undo {}", undone.id)));
+    }
     if args.dry_run {
         text.push('\n');
         let skip = if args.skip_changed { " --skip-changed" } else { "" };

@@ -5,9 +5,10 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use remedy::Step;
 
@@ -80,6 +81,45 @@ pub fn under_strace(scene: &EditedFiles, strace: &[&str], words: &[&str]) -> Out
     command.env("APPLY_THREADS", "1").output().expect("strace: setup/install-test-tools")
 }
 
+/// Writes a plan of these steps to where the program finds it.
+pub fn write_plan(scene: &EditedFiles, steps: Vec<Step>) {
+    plan(steps).write(&mut fs::File::create(scene.root().join("plan")).unwrap()).unwrap();
+}
+
+/// Runs the program, which stops once so many calls of this name are done. Then, as soon as there is what
+/// `ready` looks for, `change` is given that, and the program goes on.
+#[track_caller]
+pub fn stopped_at<R>(
+    scene: &EditedFiles,
+    words: &[&str],
+    (call, when): (&str, usize),
+    ready: impl Fn() -> Option<R>,
+    change: impl FnOnce(R),
+) -> Output {
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-qq", "-o"]).arg(scene.root().join("log"));
+    strace.args(["-e", &format!("trace={call}"), "-e"]);
+    strace.arg(format!("inject={call}:signal=STOP:when={when}")).arg(apply_program()).args(words);
+    strace.current_dir(scene.root()).env("XDG_STATE_HOME", scene.state_home());
+    strace.env("APPLY_THREADS", "1").stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut strace = strace.spawn().expect("strace: setup/install-test-tools");
+    let mut change = Some(change);
+    while strace.try_wait().unwrap().is_none() {
+        if let Some(change) = ready().and_then(|found| Some((found, change.take()?))) {
+            change.1(change.0);
+        }
+        if change.is_none() {
+            let children = format!("/proc/{0}/task/{0}/children", strace.id());
+            for child in fs::read_to_string(children).unwrap_or_default().split_whitespace() {
+                let _ = Command::new("kill").args(["-CONT", child]).stderr(Stdio::null()).status();
+            }
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(change.is_none(), "it came to its end unchanged");
+    strace.wait_with_output().unwrap()
+}
+
 /// How often a run makes each system call. Those before the program's own are the same in every
 /// run, and of no interest; they are few.
 fn calls(
@@ -99,8 +139,9 @@ fn calls(
             *calls.entry(call.to_owned()).or_default() += 1;
         }
     }
-    // The kernel answers brk(2) with where the memory ends, and never with an error.
-    for call in ["brk", "execve", "exit_group"] {
+    // The kernel answers brk(2) with where the memory ends, and never with an error. Whether a file is so new
+    // that its time is waited for, differs from run to run.
+    for call in ["brk", "clock_nanosleep", "execve", "exit_group"] {
         calls.remove(call);
     }
     calls.into_iter().collect()

@@ -10,6 +10,7 @@ use modules::site::{Environment, ModulesSite};
 use crate::exit::Failure;
 use crate::verb::modules::index::Indexer;
 use crate::verb::modules::tidy;
+use crate::verb::undo;
 
 /// What is being applied.
 pub struct Calming<'a> {
@@ -69,7 +70,7 @@ impl<'a> Calming<'a> {
             return Ok(());
         }
         if let Some(id) = applied {
-            tidy::take_back(&id).map_err(words)?;
+            undo::take_back(&id).map_err(words)?;
         }
         let difference = verdict.differences.first();
         let slower = verdict.changes.iter().find(|change| change.is_slower);

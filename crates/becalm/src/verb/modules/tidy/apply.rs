@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use modules::site::{Environment, ModulesSite};
 use modules::tidy::{Asking, CommandSurvey, TidyVerdict, TidyView, Tidying};
 
 use crate::exit::Failure;
+use crate::verb::undo;
 
 /// Asks, applies, and asks again: the name in the journal, where files were to be changed.
 pub fn apply(
@@ -39,7 +40,7 @@ pub fn apply(
         Ok(verdict) => Ok((applied, verdict)),
         Err(error) => {
             if let Some(id) = &applied {
-                take_back(id)?;
+                undo::take_back(id)?;
             }
             Err(anyhow!(error).context("changed, it could not be asked; all is as it was").into())
         }
@@ -48,12 +49,4 @@ pub fn apply(
 
 fn modulepath_text<'a>(roots: impl Iterator<Item = &'a PathBuf>) -> std::ffi::OsString {
     roots.map(|root| root.as_os_str()).collect::<Vec<_>>().join(std::ffi::OsStr::new(":"))
-}
-
-/// Takes back what was applied under this id.
-pub fn take_back(id: &str) -> Result<(), Failure> {
-    let options = remedy::Options::new(remedy::state_directory()?);
-    remedy::undo(id, &options, remedy::UndoOptions::default())
-        .with_context(|| format!("taking {id} back; try: becalm undo {id}"))?;
-    Ok(())
 }

@@ -11,9 +11,10 @@ use modules::tidy::{Ground, TidyOptions, TidyView, plan, whom_to_ask};
 
 use crate::again;
 use crate::exit::{Failure, NO, USAGE};
+use crate::verb::undo;
 use view::ModulesTidy;
 
-pub use apply::{apply, take_back};
+pub use apply::apply;
 
 /// Make `module avail` ask less of the filesystem, where nobody sees or waits otherwise
 ///
@@ -117,7 +118,7 @@ pub fn run(args: &ModulesTidyArgs) -> Result<u8, Failure> {
     let (applied, verdict) = apply(&site, &environment, &tidying, &steps, asked)?;
     shown.is_good = verdict.is_good(options.slower_load);
     if let (Some(id), false) = (&applied, shown.is_good) {
-        take_back(id)?;
+        undo::take_back(id)?;
     }
     shown.applied = applied.as_deref();
     shown.verdict = Some(&verdict);
