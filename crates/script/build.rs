@@ -55,6 +55,8 @@ fn compile(directories: &[&Path], library: &Path) -> Result<(), String> {
     let made = Command::new(&compiler)
         .args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-fPIC", "-fvisibility=hidden"])
         .args(["-D_GNU_SOURCE=", "-include", "loadable/older_libc.h"])
+        // Arm's plain char has no sign, x86-64's has: what is no ASCII is below 0 on both.
+        .arg("-fsigned-char")
         .args(["-shared", "-s", "-Wl,-z,now", "-o"])
         .arg(library)
         .args(files)

@@ -292,6 +292,15 @@ fn variables_that_change_a_program_reach_it() {
     same("mkdir() { echo mine \"$@\"; }; mkdir x; command mkdir y; unset -f mkdir; mkdir z");
 }
 
+/// Of whichever sign the processor's plain char is: on Arm it has none.
+#[test]
+fn what_is_no_ascii_is_the_programs() {
+    same(
+        "expr mél : 'm.l'; expr mél : 'm..l'; x=$(expr é : '.*'); echo \"$x\"; echo mél > new; sed 's/^..//' new; \
+         echo mél | sed 's/./x/3'; grep -c '^m.l$' new; printf '\\351x\\n' | grep -c '^.x'; cut -c 1-2 new",
+    );
+}
+
 /// With POSIXLY_CORRECT alone, and in POSIX mode, which has bash set it for itself.
 #[test]
 fn posix_mode_changes_nothing_of_what_is_done_in_bash() {

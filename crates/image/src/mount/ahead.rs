@@ -19,8 +19,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use rustix::fs::{Advice, fadvise};
 use rustix::mm::{self, MapFlags, ProtFlags, madvise, mmap, munmap};
 
-/// Bytes that are fetched together: the size of a huge page, for the reason that [`populate`]
-/// tells.
+/// Bytes that are fetched together: the size of a huge page where pages are of 4 KiB, for the reason
+/// that [`populate`] tells.
 const WINDOW: u64 = 2 << 20;
 /// What is remembered of a window is remembered of so many pieces of it, a bit for each.
 const PIECE: u64 = WINDOW / u32::BITS as u64;
@@ -224,8 +224,12 @@ fn advise(file: &File, from: u64, to: u64) {
 /// read ahead (mm/filemap.c, `do_sync_mmap_readahead`); it need not have huge pages for that.
 ///
 /// # Errors
-/// Linux before 5.14 (`MADV_POPULATE_READ`); a kernel without huge pages; what reading says.
+/// Linux before 5.14 (`MADV_POPULATE_READ`); a kernel without huge pages, or whose huge pages are
+/// larger than a window; what reading says.
 fn populate(file: &File, at: u64, length: u64) -> rustix::io::Result<()> {
+    if huge_page_size(rustix::param::page_size() as u64) != WINDOW {
+        return Err(rustix::io::Errno::OPNOTSUPP);
+    }
     let length = length as usize;
     let (nowhere, read, private) = (ptr::null_mut(), ProtFlags::READ, MapFlags::PRIVATE);
     // SAFETY: a new mapping, at a place of the kernel's choice; nobody reads or writes through it.
@@ -241,6 +245,12 @@ fn populate(file: &File, at: u64, length: u64) -> rustix::io::Result<()> {
     // SAFETY: as it was mapped above, and nothing refers to it.
     unsafe { munmap(mapped, length) }?;
     done
+}
+
+/// What a huge page holds: as much as a page of entries of eight bytes points to, which on Arm is
+/// 32 MiB of pages of 16 KiB, and 512 MiB of pages of 64 KiB.
+fn huge_page_size(page: u64) -> u64 {
+    page * (page / 8)
 }
 
 #[cfg(test)]
@@ -265,6 +275,12 @@ mod tests {
         let ahead = Ahead::of(windows * WINDOW);
         ahead.know(file, ImageParts::of(0, (windows - 1) * WINDOW, used));
         ahead
+    }
+
+    #[test]
+    fn a_window_is_a_huge_page_only_where_pages_are_of_4_kib() {
+        let sizes = [4, 16, 64].map(|kib| huge_page_size(kib << 10));
+        assert_eq!(sizes, [WINDOW, 32 << 20, 512 << 20]);
     }
 
     #[test]
