@@ -5,6 +5,7 @@
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -100,6 +101,20 @@ impl HeldDirectory {
         found
             .map(|found| FileStamp::of_stat(&found))
             .map_err(|error| Error::at("lstat", path, error))
+    }
+
+    /// What lstat(2) says of what is here, whatever it is.
+    pub(crate) fn look(&self, path: &Path) -> Result<fs::Metadata, Errno> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let found = rustix::fs::openat(&self.open, name(path), flags, Mode::empty())?;
+        let found = File::from(found).metadata();
+        found.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+    }
+
+    /// Where a link here leads.
+    pub(crate) fn target(&self, path: &Path) -> Result<PathBuf, Errno> {
+        let target = rustix::fs::readlinkat(&self.open, name(path), Vec::new())?;
+        Ok(PathBuf::from(std::ffi::OsString::from_vec(target.into_bytes())))
     }
 
     /// Opens a file to read it. Its access time stays where the system allows that; a FIFO does

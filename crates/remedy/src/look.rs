@@ -1,15 +1,16 @@
 //! Looks whether a change has been made: the files tell, whatever a journal's end says.
 
 use std::collections::BTreeMap;
-use std::fs::{self, Metadata};
-use std::io::ErrorKind;
+use std::fs::Metadata;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::attributes::FileAttributes;
 use crate::change::{FileChange, FilePatch, Item, ItemKind, Version};
+use crate::held::HeldDirectory;
 use crate::stamp::FileStamp;
-use crate::{Error, rewrite, stamp};
+use crate::{Error, rewrite};
 
 /// What is found of a change.
 #[derive(Debug)]
@@ -19,8 +20,8 @@ pub(crate) enum FoundState {
     /// It has been made, at least in part: what was found, and the change, its names in an order
     /// that begins with one that is changed.
     After(Box<FileChange>, Vec<FileStamp>),
-    /// Something is neither as before nor as after; why.
-    Other(PathBuf, String),
+    /// Something is neither as before nor as after; each path that is not as before, and why.
+    Other(Vec<(PathBuf, String)>),
 }
 
 /// Looks at the files of a change. `ended` says that it was not interrupted.
@@ -49,7 +50,7 @@ pub(crate) fn look(change: &FileChange, ended: bool) -> Result<FoundState, Error
 }
 
 fn other(path: &Path, reason: &str) -> FoundState {
-    FoundState::Other(path.to_owned(), reason.to_owned())
+    FoundState::Other(vec![(path.to_owned(), reason.to_owned())])
 }
 
 /// One name of a patched file.
@@ -60,15 +61,20 @@ struct PatchedName<'a> {
 }
 
 fn look_at_patch(patch: &FilePatch, ended: bool) -> Result<FoundState, Error> {
-    let mut names = Vec::new();
+    let (mut names, mut others) = (Vec::new(), Vec::new());
     // What has several names is read once.
     let mut known: BTreeMap<(u64, u64), Result<bool, &'static str>> = BTreeMap::new();
     for path in &patch.names {
-        let Some(found) = there(path)? else { return Ok(other(path, "is gone")) };
-        if !found.is_file() {
-            return Ok(other(path, "is no longer a regular file"));
+        let mut is_other = |reason: &str| others.push((path.clone(), reason.to_owned()));
+        let Some(found) = there(path)? else {
+            is_other("is gone");
+            continue;
+        };
+        if !found.what.is_file() {
+            is_other("is no longer a regular file");
+            continue;
         }
-        let stamp = FileStamp::of(&found);
+        let stamp = FileStamp::of(&found.what);
         let version = match known.get(&stamp.identity()) {
             Some(known) => *known,
             None => which_version(patch, path, &found, ended)?,
@@ -76,11 +82,19 @@ fn look_at_patch(patch: &FilePatch, ended: bool) -> Result<FoundState, Error> {
         known.insert(stamp.identity(), version);
         match version {
             Ok(is_new) => names.push(PatchedName { path, stamp, is_new }),
-            Err(reason) => return Ok(other(path, reason)),
+            Err(reason) => is_other(reason),
         }
     }
+    if let Some((first, reason)) = others.first().cloned() {
+        // One file is given back as a whole.
+        let reason = format!("stays changed, since its other name {} {reason}", first.display());
+        let new = names.iter().filter(|name| name.is_new);
+        others.extend(new.map(|name| (name.path.clone(), reason.clone())));
+        return Ok(FoundState::Other(others));
+    }
     if names.iter().all(|name| !name.is_new) {
-        return Ok(FoundState::Before);
+        let parted = if ended { None } else { parted(patch, &names)? };
+        return Ok(parted.unwrap_or(FoundState::Before));
     }
     names.sort_by_key(|name| !name.is_new);
     let stamps = names.iter().map(|name| name.stamp).collect();
@@ -89,18 +103,43 @@ fn look_at_patch(patch: &FilePatch, ended: bool) -> Result<FoundState, Error> {
     Ok(FoundState::After(Box::new(change), stamps))
 }
 
+/// Names of what was one file that have its old bytes, each in a file of its own: two interruptions, of applying
+/// and of undoing, each between two renames, leave them so. Then nothing is to be edited, but they are to be
+/// one file again.
+fn parted(patch: &FilePatch, names: &[PatchedName]) -> Result<Option<FoundState>, Error> {
+    let is_apart = |name: &PatchedName| {
+        Some(name.stamp.identity()) != names.first().map(|first| first.stamp.identity())
+    };
+    if !names.iter().any(is_apart) {
+        return Ok(None);
+    }
+    for PatchedName { path, .. } in names {
+        let Some(found) = there(path)? else { return Ok(Some(other(path, "is gone"))) };
+        let file = found.directory.read(path)?;
+        let attributes = FileAttributes::of(&file, &found.what)
+            .map_err(|error| Error::at("read the extended attributes", path, error))?;
+        if !attributes.same_but_times(&patch.attributes) {
+            let reason = "is no longer one file with its other names, and has other permissions";
+            return Ok(Some(other(path, reason)));
+        }
+    }
+    let stamps = names.iter().map(|name| name.stamp).collect();
+    let patch = FilePatch { after: patch.before, edits: [].into(), ..patch.clone() };
+    Ok(Some(FoundState::After(Box::new(FileChange::Patch(patch)), stamps)))
+}
+
 /// Whether a file is the new version, or the old one; or why it is neither.
 fn which_version(
     patch: &FilePatch,
     path: &Path,
-    found: &Metadata,
+    FoundThing { directory, what: found }: &FoundThing,
     ended: bool,
 ) -> Result<Result<bool, &'static str>, Error> {
     const CHANGED: &str = "has changed since becalm patched it";
     if ![patch.before.size.0, patch.after.size.0].contains(&found.size()) {
         return Ok(Err(CHANGED));
     }
-    let file = stamp::open(path).map_err(|error| Error::at("open", path, error))?;
+    let file = directory.read(path)?;
     let read = rewrite::version_of(&file).map_err(|error| Error::at("read", path, error))?;
     let is = |version: &Version| version.digest.is_some() && version.admits(&read);
     if is(&patch.before) {
@@ -130,25 +169,26 @@ enum FoundItem {
 
 fn thing_at(item: &Item) -> Result<FoundItem, Error> {
     let path = &item.path;
-    let Some(found) = there(path)? else { return Ok(FoundItem::Nothing) };
+    let Some(there) = there(path)? else { return Ok(FoundItem::Nothing) };
+    let found = &there.what;
     let same = match &item.thing {
         ItemKind::Link { target } => {
-            found.is_symlink() && fs::read_link(path).is_ok_and(|to| to == *target)
+            found.is_symlink() && there.directory.target(path).is_ok_and(|to| to == *target)
         }
         ItemKind::Directory { mode } => found.is_dir() && found.mode() & 0o7777 == *mode,
         ItemKind::File { mode, .. } if !found.is_file() || found.mode() & 0o7777 != *mode => false,
-        ItemKind::File { seen: Some(seen), .. } => seen.is_still(&found),
+        ItemKind::File { seen: Some(seen), .. } => seen.is_still(found),
         ItemKind::File { version, renewed, .. } => {
-            is_version(path, &found, std::iter::once(version).chain(renewed))?
+            is_version(path, &there, std::iter::once(version).chain(renewed))?
         }
     };
-    Ok(if same { FoundItem::It(FileStamp::of(&found)) } else { FoundItem::Other })
+    Ok(if same { FoundItem::It(FileStamp::of(found)) } else { FoundItem::Other })
 }
 
 /// Whether it is one of these.
 fn is_version<'a>(
     path: &Path,
-    found: &Metadata,
+    FoundThing { directory, what: found }: &FoundThing,
     versions: impl Iterator<Item = &'a Version>,
 ) -> Result<bool, Error> {
     let of_its_size =
@@ -157,18 +197,34 @@ fn is_version<'a>(
     if versions.peek().is_none() {
         return Ok(false);
     }
-    let file = stamp::open(path).map_err(|error| Error::at("open", path, error))?;
+    let file = directory.read(path)?;
     let read = rewrite::version_of(&file).map_err(|error| Error::at("read", path, error))?;
     Ok(versions.any(|version| version.admits(&read)))
 }
 
-/// What lstat(2) says of a path; none, where nothing is there.
-fn there(path: &Path) -> Result<Option<Metadata>, Error> {
-    match fs::symlink_metadata(path) {
-        Ok(found) => Ok(Some(found)),
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-            Ok(None)
-        }
+/// Something that is there.
+struct FoundThing {
+    /// The directory that it is in.
+    directory: HeldDirectory,
+    /// What lstat(2) says of it.
+    what: Metadata,
+}
+
+/// What is at a path; none, where nothing is there. What another's link on the way leads to is not what was
+/// changed, whatever bytes it has.
+///
+/// # Errors
+/// Those of [`HeldDirectory::of`], and of looking.
+fn there(path: &Path) -> Result<Option<FoundThing>, Error> {
+    let is_nothing =
+        |error: &io::Error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
+    let directory = match HeldDirectory::of(path) {
+        Err(Error::Call { error, .. }) if is_nothing(&error) => return Ok(None),
+        directory => directory?,
+    };
+    match directory.look(path).map_err(io::Error::from) {
+        Ok(what) => Ok(Some(FoundThing { directory, what })),
+        Err(error) if is_nothing(&error) => Ok(None),
         Err(error) => Err(Error::at("lstat", path, error)),
     }
 }

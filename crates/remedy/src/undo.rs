@@ -1,5 +1,6 @@
 //! Takes back what was applied: byte for byte, and only where nothing else has changed since.
 
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 
@@ -151,8 +152,9 @@ fn hold_back(
     skipped: &[Changed],
     changes: &[FileChange],
 ) -> Vec<Changed> {
-    let mut patched = changes.iter().filter(|change| change.turn() == Turn::Patch);
-    let stays = skipped.iter().find(|skipped| patched.any(|it| it.paths().contains(&skipped.path)));
+    let patched = changes.iter().filter(|change| change.turn() == Turn::Patch);
+    let patched: BTreeSet<&PathBuf> = patched.flat_map(FileChange::paths).collect();
+    let stays = skipped.iter().find(|skipped| patched.contains(&skipped.path));
     let Some(stays) = stays else { return Vec::new() };
     let (kept, made): (Vec<_>, Vec<_>) =
         std::mem::take(jobs).into_iter().partition(|job| job.change.turn().removes());
@@ -276,8 +278,9 @@ fn inverse_jobs(
         match found {
             Err(unseen) => changed.push(unseen),
             Ok(FoundState::Before) => {}
-            Ok(FoundState::Other(path, reason)) => {
-                changed.push(Changed { path, reason, by: None });
+            Ok(FoundState::Other(others)) => {
+                let others = others.into_iter();
+                changed.extend(others.map(|(path, reason)| Changed { path, reason, by: None }));
             }
             Ok(FoundState::After(change, stamps)) => {
                 if let Some((path, aside)) = without_aside(&change) {

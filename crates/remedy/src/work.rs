@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use recording::ByteUnits;
 use rustix::io::Errno;
 
-use crate::change::{FileChange, FilePatch, Item, ItemKind, Turn};
+use crate::change::{FileChange, Item, ItemKind, Turn};
 use crate::content::NewContent;
 use crate::directory_times::{DirectoryChange, DirectoryTimes};
 use crate::durable::{self, TouchedDirectories};
@@ -183,15 +183,13 @@ pub(crate) fn commit(
         last = Some(turn);
         let threads = if turn.is_ordered() { 1 } else { options.threads };
         let one = |_, job: &&FileWork| match commit_one(job, &patched) {
-            Err(failure) if on_failure == OnFailure::GoOn => {
-                Ok(Err(failure.of_one(job.change.path())))
-            }
-            done => done.map(Ok),
+            Err(failed) if on_failure == OnFailure::GoOn => Ok(Err(failed.stays(job))),
+            done => done.map(Ok).map_err(|failed| failed.failure),
         };
         for done in pool::each(threads, &due, one)? {
             match done {
                 Ok(left) => committed.left.extend(left),
-                Err(stays) => committed.stays.push(stays),
+                Err(stays) => committed.stays.extend(stays),
             }
         }
         for job in &due {
@@ -249,36 +247,70 @@ impl<'a> PatchedDirectories<'a> {
     }
 }
 
-/// Makes one change; gives the directory back that it could not remove.
-fn commit_one(job: &FileWork, patched: &PatchedDirectories) -> Result<Option<PathBuf>, Error> {
-    match &job.change {
-        FileChange::Patch(patch) => replace_names(patch, job, patched).map(|()| None),
-        FileChange::Add(item) => add(item, job, patched.times).map(|()| None),
-        FileChange::Remove(item) => remove(item, job, patched.times),
-        FileChange::Replace(_) => replace(job, patched.times).map(|()| None),
+/// A change that was not made, or not whole.
+struct FailedCommit {
+    failure: Error,
+    /// Of a file with several names, how many lead to the new version already.
+    renamed: usize,
+}
+
+impl From<Error> for FailedCommit {
+    fn from(failure: Error) -> FailedCommit {
+        FailedCommit { failure, renamed: 0 }
     }
 }
 
-fn replace_names(
-    patch: &FilePatch,
+impl FailedCommit {
+    /// Each name that stays as it is, and why.
+    fn stays(self, job: &FileWork) -> Vec<Changed> {
+        let mut names = job.change.paths().into_iter().skip(self.renamed);
+        let first = names.next().map_or(job.change.path(), |name| name.as_path());
+        let reason = format!("stays changed, as its other name {} does", first.display());
+        let stays =
+            |name: &PathBuf| Changed { path: name.clone(), reason: reason.clone(), by: None };
+        let others: Vec<_> = names.map(stays).collect();
+        [self.failure.of_one(first)].into_iter().chain(others).collect()
+    }
+}
+
+/// Makes one change; gives the directory back that it could not remove.
+fn commit_one(
     job: &FileWork,
     patched: &PatchedDirectories,
-) -> Result<(), Error> {
-    let names = patch.names.iter().zip(&job.temporaries).zip(&job.stamps);
-    for (at, ((name, temporary), stamp)) in names.enumerate() {
-        let directory = patched.times.directory(name)?;
-        // By its whole path: what is held may have been moved away.
-        let found = FileStamp::at(name)?;
-        // Renaming over one name changes the inode behind the others.
-        if !(found == *stamp || at > 0 && found.same_content(stamp)) {
-            return Err(changed(name));
+) -> Result<Option<PathBuf>, FailedCommit> {
+    match &job.change {
+        FileChange::Patch(patch) => {
+            let names = patch.names.iter().zip(&job.temporaries).zip(&job.stamps);
+            for (renamed, ((name, temporary), stamp)) in names.enumerate() {
+                let replaced = replace_name(job, patched, (name, temporary, stamp), renamed == 0);
+                replaced.map_err(|failure| FailedCommit { failure, renamed })?;
+            }
+            Ok(None)
         }
-        let change = patched.times.changing(name, &directory);
-        is_as_written(job, &directory, temporary, at == 0)?;
-        job.begin();
-        directory.rename(temporary, &directory, name)?;
-        patched.is_renamed(directory_of(name), change);
+        FileChange::Add(item) => Ok(add(item, job, patched.times).map(|()| None)?),
+        FileChange::Remove(item) => Ok(remove(item, job, patched.times)?),
+        FileChange::Replace(_) => Ok(replace(job, patched.times).map(|()| None)?),
     }
+}
+
+fn replace_name(
+    job: &FileWork,
+    patched: &PatchedDirectories,
+    (name, temporary, stamp): (&Path, &Path, &FileStamp),
+    is_first: bool,
+) -> Result<(), Error> {
+    let directory = patched.times.directory(name)?;
+    // By its whole path: what is held may have been moved away.
+    let found = FileStamp::at(name)?;
+    // Renaming over one name changes the inode behind the others.
+    if !(found == *stamp || !is_first && found.same_content(stamp)) {
+        return Err(changed(name));
+    }
+    let change = patched.times.changing(name, &directory);
+    is_as_written(job, &directory, temporary, is_first)?;
+    job.begin();
+    directory.rename(temporary, &directory, name)?;
+    patched.is_renamed(directory_of(name), change);
     Ok(())
 }
 

@@ -58,6 +58,10 @@ fn disagreeing(edited: &[usize], agrees: impl Fn(&BTreeSet<usize>) -> bool) -> V
             found.extend(left);
             break;
         }
+        if left.is_empty() {
+            // These agreed a moment ago: the files that are asked for are being changed.
+            return edited.to_vec();
+        }
         // `good` of them agree, `bad` of them do not.
         let (mut good, mut bad) = (0, left.len());
         while bad - good > 1 {
@@ -94,5 +98,12 @@ mod tests {
         // What differs with no edit at all is nobody's in particular, and of too many all are left.
         assert_eq!(disagreeing(&all, |_| false), all);
         assert_eq!(disagreeing(&all, BTreeSet::is_empty), all);
+        // Where files are exchanged meanwhile, the same question gets another answer.
+        let asked = std::cell::Cell::new(0);
+        let at_random = |_: &BTreeSet<usize>| {
+            asked.set(asked.get() + 1);
+            asked.get() % 3 == 1
+        };
+        assert_eq!(disagreeing(&all[..1], at_random), [0]);
     }
 }

@@ -2,6 +2,7 @@
 //! not is told, and given back by the next undoing.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use remedy::{Error, Status, Step, UndoOptions};
@@ -95,6 +96,116 @@ fn a_directory_that_becomes_immutable_keeps_no_other_from_being_taken_back() {
     drop(immutable);
     assert_eq!(stays(scene.undo(&entry.id).unwrap()), []);
     assert_eq!((scene.picture(), scene.entries()[0].status), (before, Status::Undone));
+}
+
+#[test]
+fn what_was_added_stays_as_often_as_it_is_undone_while_a_file_stays_changed() {
+    if !is_root() {
+        return;
+    }
+    let scene = EditedFiles::new();
+    let (files, mut steps) = patched(&scene, &["b/first", "b/second"]);
+    let link = scene.at("link");
+    steps.insert(0, Step::Link { path: link.clone(), target: files[0].clone() });
+    let before = scene.picture();
+    let (said, made) =
+        applied_until(&scene, steps, 1, &files[0], || Immutable::make(&scene.at("b")));
+    let Some(immutable) = made else { return };
+    let [entry] = &scene.entries()[..] else { panic!("{said}") };
+    for _ in 0..3 {
+        // A temporary that cannot be removed is told, too, and before the file.
+        let undone = scene.undo(&entry.id).unwrap();
+        assert!(undone.skipped.iter().any(|stays| stays.path == files[0]), "{undone:?}");
+        assert!(link.is_symlink(), "{undone:?}");
+    }
+    drop(immutable);
+    scene.undo(&entry.id).unwrap();
+    assert_eq!((scene.picture(), scene.entries()[0].status), (before, Status::Undone));
+}
+
+/// A file with two names, of which the first is changed when the directory of the other becomes immutable.
+fn stopped_between_names(scene: &EditedFiles) -> Option<([PathBuf; 2], String)> {
+    let files = [scene.file("a/first", "old"), scene.at("b/second")];
+    fs::create_dir(scene.at("b")).unwrap();
+    fs::hard_link(&files[0], &files[1]).unwrap();
+    let Step::Patch { path, seen, edits, .. } = patch(&files[0], "old", "new") else { panic!() };
+    let steps = vec![Step::Patch { path, also: vec![files[1].clone()], seen, edits }];
+    let (said, made) =
+        applied_until(scene, steps, 1, &files[0], || Immutable::make(&scene.at("b")));
+    drop(made?);
+    assert_eq!([bytes(&files[0]), bytes(&files[1])], [b"new", b"old"], "{said}");
+    Some((files, said))
+}
+
+#[test]
+fn names_of_one_file_are_one_file_again_though_each_has_its_old_bytes() {
+    if !is_root() {
+        return;
+    }
+    let scene = EditedFiles::new();
+    let Some((files, said)) = stopped_between_names(&scene) else { return };
+    let mode = fs::metadata(&files[1]).unwrap().permissions();
+    // As an undoing leaves it that is killed after its first rename.
+    fs::remove_file(&files[0]).unwrap();
+    fs::write(&files[0], "old").unwrap();
+    fs::set_permissions(&files[0], mode).unwrap();
+    let inode = |file: &PathBuf| fs::metadata(file).unwrap().ino();
+    assert_ne!(inode(&files[0]), inode(&files[1]));
+    let [entry] = &scene.entries()[..] else { panic!("{said}") };
+    assert_eq!(scene.undo(&entry.id).unwrap().skipped.len(), 0);
+    assert_eq!(inode(&files[0]), inode(&files[1]));
+    assert_eq!([bytes(&files[0]), bytes(&files[1])], [b"old", b"old"]);
+    assert_eq!(litter(&scene.root()), [""; 0]);
+    assert_eq!(scene.entries()[0].status, Status::Undone);
+}
+
+#[test]
+fn a_copy_with_other_permissions_is_not_made_one_file_with_another_name() {
+    if !is_root() {
+        return;
+    }
+    let scene = EditedFiles::new();
+    let Some((files, said)) = stopped_between_names(&scene) else { return };
+    fs::remove_file(&files[0]).unwrap();
+    fs::write(&files[0], "old").unwrap();
+    run(&["chmod", "600", files[0].to_str().unwrap()]);
+    let [entry] = &scene.entries()[..] else { panic!("{said}") };
+    let undone = scene.undo(&entry.id).unwrap();
+    assert_eq!(undone.skipped[0].path, files[0]);
+    assert!(undone.skipped[0].reason.contains("no longer one file"), "{undone:?}");
+    assert_eq!(scene.entries()[0].status, Status::PartlyUndone);
+}
+
+#[test]
+fn of_a_file_with_several_names_the_one_that_stays_changed_is_named() {
+    if !is_root() {
+        return;
+    }
+    let scene = EditedFiles::new();
+    let Some((files, said)) = stopped_between_names(&scene) else { return };
+    let [entry] = &scene.entries()[..] else { panic!("{said}") };
+    fs::rename(&files[1], scene.at("elsewhere")).unwrap();
+    let undone = scene.undo(&entry.id).unwrap();
+    let skipped: Vec<_> = undone.skipped.iter().map(|stays| &stays.path).collect();
+    assert!(skipped.contains(&&files[0]) && skipped.contains(&&files[1]), "{undone:?}");
+}
+
+#[test]
+fn a_link_of_another_that_leads_to_the_old_bytes_is_not_the_file_that_was_changed() {
+    if !is_root() {
+        return;
+    }
+    let scene = EditedFiles::new();
+    let (files, steps) = patched(&scene, &["theirs/file"]);
+    let id = scene.apply(steps).unwrap().id;
+    fs::rename(scene.at("theirs"), scene.at("aside")).unwrap();
+    scene.file("copy/file", "old");
+    std::os::unix::fs::symlink(scene.at("copy"), scene.at("theirs")).unwrap();
+    std::os::unix::fs::lchown(scene.at("theirs"), Some(65534), Some(65534)).unwrap();
+    let Err(Error::Changed { changed }) = scene.undo(&id) else { panic!() };
+    assert_eq!(changed[0].path, files[0]);
+    assert!(changed[0].reason.contains("is not followed"), "{}", changed[0].reason);
+    assert_eq!(scene.entries()[0].status, Status::Applied);
 }
 
 #[test]
