@@ -263,7 +263,7 @@ impl From<Error> for FailedCommit {
 impl FailedCommit {
     /// Each name that stays as it is, and why.
     fn stays(self, job: &FileWork) -> Vec<Changed> {
-        let mut names = job.change.paths().into_iter().skip(self.renamed);
+        let mut names = job.change.paths().iter().skip(self.renamed);
         let first = names.next().map_or(job.change.path(), |name| name.as_path());
         let reason = format!("stays changed, as its other name {} does", first.display());
         let stays =

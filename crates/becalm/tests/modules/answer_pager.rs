@@ -168,8 +168,16 @@ fn what_lmod_shows_in_a_pager_is_shown_in_it_from_memory() {
             let asked = format!("{BECALM} modules answer --tool {script} bash {words}");
             assert_eq!(ask(&asked).0, real, "{words}");
             let why = format!("{BECALM} modules answer --tool {script} --why bash {words}");
-            let why = ask(&why).1;
-            assert!(why.starts_with("remembered"), "{words}: {why}");
+            // What seems disturbed while it is asked is asked anew.
+            let mut why_not = ask(&why).1;
+            for _ in 0..10 {
+                if !why_not.starts_with("not remembered this time") {
+                    break;
+                }
+                assert_eq!(ask(&asked).0, real, "{words}");
+                why_not = ask(&why).1;
+            }
+            assert!(why_not.starts_with("remembered"), "{words}: {why_not}");
             assert_eq!(ask(&asked).0, real, "{words} from memory");
         }
     }

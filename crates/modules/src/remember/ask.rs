@@ -157,6 +157,12 @@ fn given(
 /// Have the loader show what a process is, of which being followed is a part (ld.so(8)).
 const SHOWING: [&str; 3] = ["LD_SHOW_AUXV", "LD_DEBUG", "LD_TRACE_LOADED_OBJECTS"];
 
+/// Whether lua evaluates something before any prelude: LUA_INIT, or LUA_INIT_5_3 and the like (lua(1)).
+fn is_lua_initialized(language: ToolLanguage) -> bool {
+    let mut names = std::env::vars_os().map(|(name, _)| name);
+    language == ToolLanguage::Lua && names.any(|name| name.as_bytes().starts_with(b"LUA_INIT"))
+}
+
 /// Gives the answer of a tool that is followed, and keeps it; none where the tool is to be run.
 fn followed(
     tool: &AnsweringTool,
@@ -169,6 +175,7 @@ fn followed(
     if !tool.is_plain()
         || !executes_as_itself(&interpreter)
         || SHOWING.iter().any(|name| std::env::var_os(name).is_some())
+        || is_lua_initialized(tool.language)
     {
         return None;
     }

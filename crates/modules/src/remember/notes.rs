@@ -122,6 +122,7 @@ pub(super) fn refuses(note: &[u8]) -> Option<String> {
         b"error" => "it asks in a way that fails".into(),
         b"interpreter" => "it makes an interpreter of its own".into(),
         b"link" => "it links to a variable of the environment".into(),
+        b"environment" => "it unsets the whole environment".into(),
         b"command" => "it replaces a command of Tcl's".into(),
         b"position" => "it asks where it is in its input or output".into(),
         word => format!("it asks for {}", String::from_utf8_lossy(word)),

@@ -139,8 +139,12 @@ set ::tcl::becalm::seldom {
     # What is appended to shows what was there, and no trace of reads tells so.
     proc changes {name element operation} {
         note changed
-        if {$element ne {} && ![is_kept]} {
+        if {[is_kept]} return
+        if {$element ne {}} {
             note_variable $element
+        } elseif {$operation eq {unset}} {
+            # With it all traces of it go, and Modules may put it back.
+            note unrepeatable:environment
         }
         return
     }
@@ -195,12 +199,53 @@ set ::tcl::becalm::seldom {
         return
     }
 
-    # Who takes these traces away has to name them, or to list what there is.
+    # Who takes these traces away has to name them, or to list what there is. Words may be cut short.
     proc traced {command operation} {
-        set verb [lindex $command 1]
-        if {$verb in {info vinfo}
-            || ($verb in {remove vdelete} && [string match *becalm* $command])} {
+        variable called
+        lassign $command trace verb kind name operations
+        if {[string match $verb* info] || [string match $verb* vinfo]
+            || ([string match {[rv]*} $verb] && [string match *becalm* $command])} {
             note unrepeatable:traces
+        } elseif {[string match $verb* add] && [string match $kind* execution]
+            && ([string match *step* $operations] || [string trimleft $name :] in $called)} {
+            # What is called here would be shown.
+            note unrepeatable:traces
+            unfollow
+        }
+        return
+    }
+
+    # Takes all traces away.
+    proc unfollow {} {
+        variable called
+        variable known
+        variable others
+        variable clocks
+        variable follows
+        set follows 1
+        trace remove variable ::env {read array} ::tcl::becalm::read
+        trace remove variable ::env array ::tcl::becalm::follow_reads
+        trace remove variable ::env {write unset} {::tcl::becalm::late changes}
+        foreach {name operation hook} "$known$others$clocks" {
+            if {[namespace which -command $name] ne {}} {
+                trace remove execution $name $operation $hook
+            }
+        }
+        foreach hook {makes is_to_create_none} {
+            trace remove execution ::interp enter ::tcl::becalm::$hook
+        }
+        trace remove execution ::interp leave ::tcl::becalm::made
+        foreach name $called {
+            trace remove command ::$name {rename delete} ::tcl::becalm::replaced
+        }
+        trace remove execution ::trace enter ::tcl::becalm::traces
+        return
+    }
+
+    # To have an ensemble of Tcl's, such as string, lead elsewhere is to replace it.
+    proc ensembles {command operation} {
+        if {[string match {* conf* -*} $command]} {
+            replaced {} {} {}
         }
         return
     }
@@ -234,7 +279,7 @@ proc ::tcl::becalm::late {name args} {
 # `info` that prints, and it would be called here, too. So before the first of them goes, becalm says that this
 # answer is not kept, and nothing here does anything any more. (`append` is not called: Modules 5.7 renames it.)
 set ::tcl::becalm::called {
-    array dict encoding expr file for foreach format if incr info interp join lappend lindex llength lrange
+    array dict encoding expr file for foreach format if incr info interp join lappend lassign lindex llength lrange
     lsort namespace proc regexp return scan set split string tailcall trace unset variable
 }
 
@@ -253,9 +298,10 @@ proc ::tcl::becalm::replaced {command new operation} {
     return
 }
 
-# One that is hidden is gone as well, and no trace of it tells so.
+# One that is hidden is gone as well, and no trace of it tells so. Where less may be called within each other, there is
+# less room for what is called here.
 proc ::tcl::becalm::hides {command} {
-    if {[string match hid* [lindex $command 1]]} {
+    if {[string match {[hr][ie][dc]*} [lindex $command 1]]} {
         replaced {} {} {}
     }
     return
@@ -277,6 +323,7 @@ set ::tcl::becalm::known {
     ::load leave {::tcl::becalm::late loaded}
     ::time enter {::tcl::becalm::late unrepeatable clock}
     ::tcl::mathfunc::rand enter {::tcl::becalm::late unrepeatable random}
+    ::tcl::namespace::ensemble enter {::tcl::becalm::late ensembles}
     ::tcl::info::cmdcount enter {::tcl::becalm::late unrepeatable process}
     ::tcl::file::atime enter {::tcl::becalm::late unrepeatable access}
 }

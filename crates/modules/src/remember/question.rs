@@ -163,6 +163,10 @@ impl ModuleQuestion {
             }
         }
         add(&[deciding.whole_environment.into(), deciding.working_directory.into()]);
+        if deciding.whole_environment {
+            // In its order, which decides that of the names in Tcl, and with what has no name.
+            add(&std::fs::read("/proc/self/environ").unwrap_or_default());
+        }
         let is_unnoticed = |name: &OsString| {
             unnoticed_variables().any(|with| name.as_bytes().starts_with(with.as_bytes()))
         };
