@@ -13,11 +13,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::io::Errno;
 
-use crate::Seen;
 use crate::attributes::FileAttributes;
 use crate::held_directories::HeldDirectories;
 use crate::path_map::PathMap;
 use crate::stamp::FileStamp;
+use crate::{Seen, writers};
 
 /// What was found. Hand it to [`crate::obstacles`] and then, by [`crate::Options::checked`], to
 /// [`crate::apply`].
@@ -43,6 +43,8 @@ pub(crate) struct FoundFile {
     pub(crate) links: u64,
     /// How many bytes it takes on the disk.
     pub(crate) taken: u64,
+    /// Whether somebody has it open for writing.
+    pub(crate) is_written: bool,
 }
 
 impl FoundFile {
@@ -52,6 +54,7 @@ impl FoundFile {
             attributes: FileAttributes::of(file, found)?,
             links: found.nlink(),
             taken: found.blocks().saturating_mul(512),
+            is_written: writers::is_written(file),
         })
     }
 }

@@ -67,6 +67,7 @@ mod tally;
 mod text;
 mod undo;
 mod work;
+mod writers;
 
 use std::path::PathBuf;
 

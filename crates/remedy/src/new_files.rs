@@ -13,7 +13,7 @@ use crate::held::HeldDirectory;
 use crate::rewrite::{self, Rewritten};
 use crate::stamp::{self, FileStamp};
 use crate::work::{FileWork, changed, directory_of};
-use crate::{Changed, Error, Options, Progress, pool};
+use crate::{Changed, Error, Options, Progress, pool, writers};
 
 /// Writes all new files beside their targets, and waits until they are on the disk. The changes
 /// then know the versions before and after.
@@ -155,6 +155,9 @@ fn write_of_source(
     let found = source.metadata().map_err(|error| Error::at("fstat", path, error))?;
     if job.stamps.first() != Some(&FileStamp::of(&found)) {
         return Err(changed(path));
+    }
+    if writers::is_written(&source) {
+        return Err(Error::refused(path, writers::WRITTEN));
     }
     stamp::wait_until_a_change_shows(&found);
     let change = directories.changing(temporary, directory);

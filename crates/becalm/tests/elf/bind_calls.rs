@@ -7,7 +7,8 @@ use std::process::Command;
 use testkit::bound::Site;
 use testkit::run;
 
-/// What memory and threads take, and a check of std's in builds for tests (F_GETFD at each close).
+/// What memory and threads take, a check of std's in builds for tests (F_GETFD at each close), and leases, which this
+/// machine gives or not and no server is asked for.
 const NOT_OF_FILES: [&str; 9] =
     ["brk", "fcntl", "futex", "madvise", "mmap", "mprotect", "mremap", "munmap", "sched_yield"];
 

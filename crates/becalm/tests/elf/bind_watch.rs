@@ -1,9 +1,13 @@
 //! `becalm elf bind --watch`: what is installed is bound once nothing is written any more.
 
-use std::fs;
+use std::fs::{self, File, Permissions};
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
 
+use serde_json::Value;
 use testkit::Live;
-use testkit::bound::{Site, start};
+use testkit::bound::{Site, changed, start};
 
 /// Watches the tree, in which a second without a change is the end of an installation.
 fn watch(site: &Site, options: &[&str]) -> Live {
@@ -17,20 +21,32 @@ fn wait_for(watching: &mut Live, beginning: &str) {
     while !watching.line().starts_with(beginning) {}
 }
 
+/// The next answer of `--json`.
+#[track_caller]
+fn binding(watching: &mut Live) -> Value {
+    let lines = std::iter::from_fn(|| Some(watching.line()).filter(|line| line != "}"));
+    let said = lines.collect::<String>() + "}";
+    serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"))
+}
+
+/// Waits for the binding of a program. On a busy machine compilers are quiet in between: what they have made until
+/// then is bound before.
+#[track_caller]
+fn wait_for_binding_of(watching: &mut Live, program: &str) {
+    while !changed(&binding(watching)).contains(&program) {}
+}
+
 #[test]
 fn each_installation_is_bound_once_it_is_over_also_in_directories_that_are_new() {
     let site = Site::new();
-    let mut watching = watch(&site, &[]);
-    wait_for(&mut watching, "Nothing to bind");
+    let mut watching = watch(&site, &["--json"]);
+    assert!(changed(&binding(&mut watching)).is_empty());
     let app = site.store(20, &[]);
-    wait_for(&mut watching, "Bound ");
-    while start(&app, &[]).in_vain() > 0 {
-        // The machine was so busy that the compilers were quiet in between.
-        wait_for(&mut watching, "Bound ");
-    }
+    wait_for_binding_of(&mut watching, &app);
+    assert_eq!(start(&app, &[]).in_vain(), 0);
     let x = site.part("a/new/prefix", "x", &[]);
     let other = site.ask("a/new/prefix", &[&site.rpath(&["n", "a/new/prefix/lib"]), &x]);
-    wait_for(&mut watching, "Bound ");
+    wait_for_binding_of(&mut watching, &other);
     assert_eq!(start(&other, &["x"]).in_vain(), 0);
     drop(watching);
     site.undo();
@@ -51,6 +67,27 @@ fn a_program_that_was_built_anew_is_bound_anew() {
     assert!(start(&app, &["x"]).in_vain() > 0);
     wait_for(&mut watching, "}");
     assert_eq!(start(&app, &["x"]).in_vain(), 0);
+}
+
+/// What has a new file's name is not what is still written to: all that comes would be lost.
+#[test]
+fn what_is_open_for_writing_is_bound_once_it_is_closed_and_loses_nothing() {
+    let site = Site::new();
+    let x = site.part("x", "x", &[]);
+    let app = site.ask("app", &[&site.rpath(&["n", "m", "x/lib"]), &x]);
+    let whole = fs::read(&app).unwrap();
+    fs::remove_file(&app).unwrap();
+    let mut watching = watch(&site, &["--json"]);
+    assert!(changed(&binding(&mut watching)).is_empty());
+    let mut copying = File::create(&app).unwrap();
+    copying.write_all(&whole).unwrap();
+    copying.set_permissions(Permissions::from_mode(0o755)).unwrap();
+    assert!(!watching.says_anything_within(Duration::from_secs(4)), "it is not over");
+    copying.write_all(b"what follows").unwrap();
+    drop(copying);
+    wait_for_binding_of(&mut watching, &app);
+    assert_eq!(start(&app, &["x"]).in_vain(), 0);
+    assert!(fs::read(&app).unwrap().ends_with(b"what follows"));
 }
 
 #[test]

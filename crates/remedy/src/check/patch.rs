@@ -17,6 +17,7 @@ use crate::content::NewContent;
 use crate::held::HeldDirectory;
 use crate::stamp::{self, FileStamp};
 use crate::work::FileWork;
+use crate::writers::WRITTEN;
 use crate::{CheckedFiles, Edit, Error, Seen, rewrite};
 
 /// What a file may have that forbids to replace it. All but the last forbid changes in a directory,
@@ -83,6 +84,9 @@ fn look(
     is_what_was_seen(path, &found, seen)?;
     if let Some(reason) = found.attributes.cannot_be_kept(who) {
         return Err(Error::refused(path, reason));
+    }
+    if found.is_written {
+        return Err(Error::refused(path, WRITTEN));
     }
     let also = also.iter().map(|name| resolved_with(name, known.held()));
     let names = [Ok(real)].into_iter().chain(also).collect::<Result<Vec<_>, _>>()?;

@@ -417,3 +417,22 @@ fn a_change_within_the_second_in_which_a_file_was_read_is_seen_where_times_have_
     assert_eq!(bytes(&file), b"old TEXT");
     assert_eq!(litter(&disk.0), [""; 0]);
 }
+
+/// What has the file's name would not get what is written to the old one.
+#[test]
+fn what_is_open_for_writing_is_refused_until_it_is_closed() {
+    let scene = EditedFiles::new();
+    let (file, other) = (scene.file("file", "old"), scene.file("other", "old"));
+    let steps = || vec![patch(&file, "old", "new"), patch(&other, "old", "new")];
+    let open = fs::File::options().append(true).open(&file).unwrap();
+    let [obstacle] = &remedy::obstacles(&plan(steps()), &scene.options())[..] else {
+        panic!("one of two")
+    };
+    assert!(obstacle.error.to_string().contains("file: is being written"), "{obstacle:?}");
+    let said = scene.apply(steps()).unwrap_err().to_string();
+    assert!(said.contains("file: is being written"), "{said}");
+    assert_eq!([bytes(&file), bytes(&other)], [b"old", b"old"]);
+    drop(open);
+    scene.apply(steps()).unwrap();
+    assert_eq!([bytes(&file), bytes(&other)], [b"new", b"new"]);
+}
