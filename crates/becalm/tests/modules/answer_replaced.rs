@@ -86,3 +86,86 @@ fn lmods_modulefiles_in_tcl_may_replace_commands_too() {
         }
     }
 }
+
+/// What shows what is called around it, or changes what that does, without the name of anything of the prelude's.
+const SHOWING: [&str; 9] = [
+    "proc shows args {puts stderr $args}; proc main {} {info exists ::env(SITE_ONE)}\n\
+     trace add execution main enterstep shows; main",
+    "proc shows args {puts stderr $args}; trace add exec info {enter leave} shows; info exists env(SITE_ONE)",
+    "proc shows args {puts stderr $args}; trace add execution ::set leave shows; set ::env(SITE_ONE)",
+    "puts stderr [trace inf variable env]",
+    "puts stderr [trace i command file]",
+    "namespace ensemble configure string -map {length {::list L}}; array names env SITE_TWO",
+    "proc of args {puts stderr $args; ::tcl::dict::exists {*}$args}\n\
+     namespace ensemble configure dict -map [dict replace [namespace ensemble configure dict -map] exists ::of]\n\
+     array names env SITE_TWO",
+    "interp recursionlimit {} 5; puts stderr [catch {array names env SITE*} said]$said",
+    "unset env; error mine",
+];
+
+#[test]
+fn what_shows_the_calls_around_it_shows_the_tools_own() {
+    let scene = Modulepath::new();
+    for (at, line) in SHOWING.iter().enumerate() {
+        scene.file(&format!("shows/{at}"), &format!("#%Module\n{line}\n"));
+    }
+    scene.file("asks/1", "#%Module\nputs stderr [info exists env(SITE_ONE)]\n");
+    settle();
+    for modules in &all() {
+        for at in 0..SHOWING.len() {
+            let module = format!("shows/{at}");
+            for value in [None, Some("set")] {
+                let mut asking = Asking::new(&scene, modules);
+                if let Some(value) = value {
+                    asking = asking.with("SITE_ONE", value);
+                }
+                asking.agree(&["load", &module, "asks"]);
+                asking.agree(&["load", &module, "asks"]);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_order_of_the_environment_decides_the_order_of_its_names() {
+    let scene = Modulepath::new();
+    scene.file(
+        "all/1",
+        "#%Module\nforeach name [array names env LIB_*] {append-path LIBS $env($name)}\n",
+    );
+    settle();
+    for modules in &all() {
+        let ask = |command: &[&str], libraries: [&str; 2]| {
+            let mut env = scene.command("/usr/bin/env", modules);
+            env.args(libraries).args(command).args(["bash", "load", "all"]);
+            crate::answer::seen(&env.output().unwrap())
+        };
+        let tool = modules.command.to_str().unwrap();
+        for _ in 0..2 {
+            for libraries in [["LIB_HDF5=1", "LIB_FFTW=2"], ["LIB_FFTW=2", "LIB_HDF5=1"]] {
+                let real = ask(&[tool], libraries);
+                assert_eq!(
+                    ask(&[crate::BECALM, "modules", "answer", "--tool", tool], libraries),
+                    real
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn what_lua_evaluates_first_is_asked_each_time() {
+    for lmod in LMODS {
+        let mut scene = LmodScene::new(lmod);
+        let says = "io.stderr:write(tostring(os.getenv('SITE_ONE')))";
+        scene.environment.insert("LUA_INIT".into(), says.into());
+        std::thread::sleep(Duration::from_secs(3));
+        for value in ["first", "second"] {
+            scene.environment.insert("SITE_ONE".into(), value.into());
+            let real = scene.real(&["bash", "list"]);
+            assert!(real.2.starts_with(value), "{real:?}");
+            assert_eq!(scene.asked(&["bash", "list"]), real);
+            assert_eq!(scene.asked(&["bash", "list"]), real);
+        }
+    }
+}
