@@ -89,21 +89,25 @@ pub(crate) struct DirectoryChange<'a> {
 
 impl DirectoryChange<'_> {
     /// It is made, and not the last.
-    pub(crate) fn made(self) {
-        if let Some((_, mut seen)) = self.watched {
-            seen.changed = self.directory.times().map(|now| now.mtime);
-        }
-    }
+    pub(crate) fn made(self) {}
 
     /// It is made, and the last: the directory gets the times that are due.
     pub(crate) fn made_last(mut self) {
-        match self.watched.take() {
-            Some((watched, mut seen)) if watched.due(&seen).is_some() => {
-                let due = watched.due(&seen);
-                seen.give(self.directory, due);
-                seen.is_given = true;
-            }
-            watched => DirectoryChange { watched, ..self }.made(),
+        if let Some((watched, seen)) = &mut self.watched
+            && let Some(due) = watched.due(seen)
+        {
+            seen.give(self.directory, Some(due));
+            seen.is_given = true;
+            self.watched = None;
+        }
+    }
+}
+
+impl Drop for DirectoryChange<'_> {
+    /// A call that failed may have been made in part, such as to make a directory and to open it.
+    fn drop(&mut self) {
+        if let Some((_, seen)) = &mut self.watched {
+            seen.changed = self.directory.times().map(|now| now.mtime);
         }
     }
 }

@@ -345,6 +345,34 @@ fn a_directory_that_somebody_else_changes_meanwhile_keeps_the_time_of_that() {
 }
 
 #[test]
+fn a_directory_that_could_not_be_opened_once_it_was_made_leaves_no_new_time_above_it() {
+    let prepared = || {
+        let scene = EditedFiles::new();
+        let (_, mut steps) = patched(&scene, &["file"]);
+        steps.insert(0, Step::Directory { path: scene.at("new"), mode: 0o755 });
+        write_plan(&scene, steps);
+        scene
+    };
+    let scene = prepared();
+    assert!(under_strace(&scene, &["-e", "trace=openat"], &["plan"]).status.success());
+    let calls = fs::read_to_string(scene.root().join("log")).unwrap().lines().count();
+    let mut failed = 0;
+    // After the loader's.
+    for at in calls.saturating_sub(30)..=calls {
+        let scene = prepared();
+        let changed = || fs::metadata(scene.at("")).unwrap().modified().unwrap();
+        let before = changed();
+        let inject = format!("inject=openat:error=EMFILE:when={at}");
+        let applied = under_strace(&scene, &["-e", "trace=openat", "-e", &inject], &["plan"]);
+        if !applied.status.success() && scene.entries().is_empty() {
+            failed += 1;
+            assert_eq!(changed(), before, "{at}: {}", String::from_utf8_lossy(&applied.stderr));
+        }
+    }
+    assert!(failed > 3, "{failed}");
+}
+
+#[test]
 fn what_a_plan_relies_on_is_what_was_seen_when_all_is_written() {
     let scene = EditedFiles::new();
     let (files, mut steps) = patched(&scene, &["file"]);
