@@ -7,7 +7,7 @@ use std::process::Command;
 use remedy::{Options, Plan, Step};
 use testkit::bound::{Site, changed, reason, start};
 use testkit::run;
-use testkit::user::{as_a_user, is_root, scene_for_a_user};
+use testkit::user::{is_root, scene_for_a_user};
 
 use crate::BECALM;
 
@@ -21,12 +21,15 @@ fn where_no_thread_may_be_started_one_does_all_of_it() {
     let becalm = scene.at("becalm");
     let site = Site::of(scene);
     let app = site.store(12, &[]);
-    run(Command::new("chown").args(["-R", "65534:65534", &site.tree()]));
-    let words = [&*becalm, "elf", "bind", &site.tree()];
-    let user = as_a_user(&words);
+    // A user that no other test runs as: all processes of a user count.
+    const ALONE: &str = "61183";
+    let state = site.scene.subdirectory("state");
+    let owner = format!("{ALONE}:{ALONE}");
+    run(Command::new("chown").args(["-R", &owner, &site.tree(), &state]));
     let mut limited = Command::new("prlimit");
-    limited.arg("--nproc=1").arg(user.get_program()).args(user.get_args());
-    let ran = run(limited.env("XDG_STATE_HOME", site.scene.at("state")));
+    limited.args(["--nproc=1", "setpriv", "--reuid", ALONE, "--regid", ALONE, "--clear-groups"]);
+    limited.args([&*becalm, "elf", "bind", &site.tree()]);
+    let ran = run(limited.env("XDG_STATE_HOME", &state));
     assert!(ran.out().starts_with("Bound 13 files"), "{} {}", ran.out(), ran.err());
     assert_eq!(start(&app, &[]).in_vain(), 0);
 }
