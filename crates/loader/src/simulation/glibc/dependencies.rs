@@ -134,9 +134,7 @@ impl GlibcLoader<'_> {
         }
         let map = order[here].map;
         order.insert(here, ScopePosition { map: filtee, done: false });
-        self.chain.retain(|each| *each != filtee);
-        let at = self.chain.iter().position(|each| *each == map).unwrap_or(0);
-        self.chain.insert(at, filtee);
+        self.chain.put_before(filtee, map);
         here + 1
     }
 }

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{GlibcLoader, PROGRAM};
+use super::GlibcLoader;
 use crate::setting::GlibcProfile;
 use crate::simulation::probes::{Keep, Probes};
 use crate::simulation::{
@@ -26,15 +26,14 @@ impl GlibcLoader<'_> {
             Some(opened)
         });
         if opened.is_none() {
-            self.chain.retain(|map| *map < loaded);
+            self.chain.drop_from(loaded);
         }
         self.opened.push(opened);
     }
 
     /// The objects that are there beside these, in the order in which they were loaded.
     pub(super) fn loaded_later(&self, first: &[usize]) -> Vec<usize> {
-        let mut later: Vec<usize> =
-            self.chain.iter().copied().filter(|map| !first.contains(map)).collect();
+        let mut later: Vec<usize> = self.chain.iter().filter(|map| !first.contains(map)).collect();
         // The loader and the kernel's library are in the chain, and in no order of lookup.
         later.retain(|map| *map > super::KERNEL);
         later.sort_unstable();
@@ -42,8 +41,7 @@ impl GlibcLoader<'_> {
     }
 
     fn map_of(&self, id: FileId) -> Option<usize> {
-        let is_it = |map: &&usize| self.file_of(**map) == Some(id);
-        self.chain.iter().find(is_it).copied()
+        self.chain.iter().find(|map| self.file_of(*map) == Some(id))
     }
 
     fn file_of(&self, map: usize) -> Option<FileId> {
@@ -130,10 +128,9 @@ impl GlibcLoader<'_> {
     /// One file of each kind that code may call from: what it calls for is looked for by the same
     /// lists. The program is the first.
     fn callers(&self) -> Vec<FileId> {
-        let start = self.chain.iter().position(|map| *map == PROGRAM).unwrap_or(0);
         let mut kinds = Vec::new();
         let mut callers = Vec::new();
-        for map in &self.chain[start..] {
+        for map in self.chain.met() {
             let kind = self.lists_of(*map);
             if let (false, Some(id)) = (kinds.contains(&kind), self.file_of(*map)) {
                 kinds.push(kind);

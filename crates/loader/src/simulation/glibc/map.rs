@@ -59,6 +59,13 @@ impl LinkMap {
             || self.object.soname.as_deref() == Some(name)
     }
 
+    /// All names that it may answer to.
+    pub(super) fn names_of_all_kinds(&self) -> impl Iterator<Item = &OsStr> {
+        let soname = self.object.soname.as_deref();
+        let names = self.names.iter().map(OsString::as_os_str);
+        names.chain([self.path.as_os_str()]).chain(soname)
+    }
+
     /// `add_name_to_object` in elf/dl-load.c.
     pub(super) fn add_name(&mut self, name: OsString) {
         if !self.names.contains(&name) {

@@ -2,6 +2,7 @@
 //! cite is of version 2.36 unless said otherwise.
 
 mod cached;
+mod chain;
 mod dependencies;
 mod directories;
 mod dlopen;
@@ -15,6 +16,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use chain::Chain;
 use directories::SearchDirectories;
 use map::LinkMap;
 
@@ -34,8 +36,7 @@ struct GlibcLoader<'a> {
     program: &'a Path,
     /// Every object, in the order of loading; the indices of all that follows.
     maps: Vec<LinkMap>,
-    /// The order of the link map (`l_next`), which name matches follow.
-    chain: Vec<usize>,
+    chain: Chain,
     directories: SearchDirectories,
     cache: Option<Option<cache::LdSoCache>>,
     probes: Probes,
@@ -85,7 +86,7 @@ impl<'a> GlibcLoader<'a> {
             profile,
             program,
             maps: Vec::new(),
-            chain: Vec::new(),
+            chain: Chain::default(),
             directories: SearchDirectories::new(profile),
             cache: None,
             probes: Probes::new(keep),
@@ -127,7 +128,9 @@ impl GlibcLoader<'_> {
         let mut kernel = LinkMap::new(vdso.clone(), vdso.clone(), Arc::default(), FoundBy::Kernel);
         kernel.shown = Some((PathBuf::from(vdso), FileId { device: 0, inode: 0 }));
         self.maps = vec![program, interpreter, kernel];
-        self.chain = vec![PROGRAM, INTERPRETER, KERNEL];
+        for number in [PROGRAM, INTERPRETER, KERNEL] {
+            self.chain.push(number, &self.maps[number]);
+        }
     }
 
     /// Prepares the lists of directories (`_dl_init_paths` in elf/dl-load.c).

@@ -36,12 +36,8 @@ impl GlibcLoader<'_> {
         map: usize,
         preload: bool,
     ) -> Result<usize, MissingReason> {
-        // What lies before the program in the chain is never met.
-        let start = self.chain.iter().position(|each| *each == PROGRAM).unwrap_or(0);
-        let mut loaded = self.chain[start..].iter();
-        if let Some(known) = loaded.find(|each| self.maps[**each].answers_to(name)) {
-            let known = *known;
-            self.maps[known].add_name(name.to_owned());
+        if let Some(known) = self.chain.named(name, &self.maps) {
+            self.add_name(known, name);
             return Ok(known);
         }
         let mut quest = Quest {
@@ -267,9 +263,12 @@ impl GlibcLoader<'_> {
     }
 
     fn loaded_as(&self, opened: &OpenedFile) -> Option<usize> {
-        let start = self.chain.iter().position(|each| *each == PROGRAM).unwrap_or(0);
-        let mut loaded = self.chain[start..].iter();
-        loaded.find(|each| self.maps[**each].id == Some(opened.id)).copied()
+        self.chain.of_file(opened.id)
+    }
+
+    fn add_name(&mut self, map: usize, name: &OsStr) {
+        self.maps[map].add_name(name.to_owned());
+        self.chain.add_name(map, name);
     }
 
     /// Maps the file, unless it is there already (`_dl_map_object_from_fd`).
@@ -281,7 +280,7 @@ impl GlibcLoader<'_> {
         how: FoundBy,
     ) -> Result<usize, MissingReason> {
         if let Some(known) = self.loaded_as(&opened) {
-            self.maps[known].add_name(quest.name.as_ref().clone());
+            self.add_name(known, &quest.name);
             return Ok(known);
         }
         let Ok(object) = opened.object else { return Err(MissingReason::NotFound(quest.errno)) };
@@ -294,8 +293,9 @@ impl GlibcLoader<'_> {
         let mut map = LinkMap::new(path, quest.name.as_ref().clone(), object, how);
         map.id = Some(opened.id);
         map.loader = Some(quest.map);
+        let number = self.maps.len();
+        self.chain.push(number, &map);
         self.maps.push(map);
-        self.chain.push(self.maps.len() - 1);
-        Ok(self.maps.len() - 1)
+        Ok(number)
     }
 }
