@@ -1,6 +1,7 @@
 //! becalm's command line. One file a verb in `verb/`: parse, call, print.
 
 mod again;
+mod asked_to_end;
 mod attached;
 mod below;
 mod command_line;

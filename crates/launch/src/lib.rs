@@ -33,6 +33,7 @@
 //! | `replace` | becoming the command, in place |
 //! | `arch` | what the processor decides |
 //! | `stop` | signals that ask becalm to end what it has started |
+//! | `noted_end` | signals that ask becalm to end, noted until its work can be left |
 //! | `unfinished` | what is removed if becalm is asked to end before it is complete |
 
 mod alarm;
@@ -54,6 +55,7 @@ mod line;
 #[cfg(target_arch = "x86_64")]
 mod loaded;
 mod lookup;
+mod noted_end;
 mod orphan;
 mod own_stack;
 mod python_hook;
@@ -84,6 +86,7 @@ pub use line::{CommandLine, LineError};
 #[cfg(target_arch = "x86_64")]
 pub use loaded::{LoadedError, LoadedStart, LoaderSystemCall, loaded_start};
 pub use lookup::{CannotStart, Command};
+pub use noted_end::NotedEnd;
 pub use orphan::orphan;
 pub use own_stack::with_enough_stack;
 pub use python_hook::{HookError, PythonHook, takes_hook};

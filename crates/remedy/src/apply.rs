@@ -68,6 +68,7 @@ pub fn apply(plan: &Plan, options: &Options) -> Result<Applied, Error> {
     if jobs.is_empty() {
         return Err(Error::Empty);
     }
+    options.may_go_on()?;
     let (id, directory) = locked.new_journal()?;
     let changed = Tally::of(jobs.iter().map(|job| &job.change));
     let mut times = DirectoryTimes::default();
@@ -216,6 +217,7 @@ fn keep_what_is_removed(
     let copies = directory.join("kept");
     state::make_directory(&copies)?;
     let all = pool::each(options.threads, &removed, |_, job| {
+        options.may_go_on()?;
         let Some(item) = job.change.removed() else { return Ok(None) };
         let ItemKind::File { kept: Some(number), .. } = item.thing else { return Ok(None) };
         match item.aside().map(|aside| beside(job, &item.path, &aside, times)) {

@@ -108,6 +108,9 @@ pub enum Error {
         /// Each of them, at least one.
         changed: Vec<Changed>,
     },
+    /// It was asked to end before all was done ([`crate::Options::is_asked_to_end`]).
+    #[error("asked to end; every file is as it was")]
+    AskedToEnd,
     /// Applying failed, and so did taking back what had been done already: some files are old,
     /// some are new, none is anything else.
     #[error(

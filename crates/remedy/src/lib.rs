@@ -102,13 +102,29 @@ pub struct Options<'a> {
     pub checked: Option<&'a CheckedFiles>,
     /// Told how far it is. Called from several threads.
     pub progress: &'a (dyn Fn(Progress) + Sync),
+    /// Whether to end before all is done, with every file as it was: [`Error::AskedToEnd`]. Asked, by several threads,
+    /// until files begin to be renamed: from there on it is sooner done than taken back.
+    pub is_asked_to_end: &'a (dyn Fn() -> bool + Sync),
+}
+
+impl Options<'_> {
+    /// Fails where it is asked to end.
+    pub(crate) fn may_go_on(&self) -> Result<(), Error> {
+        if (self.is_asked_to_end)() { Err(Error::AskedToEnd) } else { Ok(()) }
+    }
+
+    /// The same to its end.
+    pub(crate) fn to_the_end(&self) -> Options<'_> {
+        Options { state: self.state.clone(), is_asked_to_end: &|| false, ..*self }
+    }
 }
 
 impl Options<'static> {
     /// With that state directory, as many threads as suit this machine, and no word on progress.
     pub fn new(state: PathBuf) -> Options<'static> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        Options { state, threads, large: work::LARGE, checked: None, progress: &|_| {} }
+        let (large, checked) = (work::LARGE, None);
+        Options { state, threads, large, checked, progress: &|_| {}, is_asked_to_end: &|| false }
     }
 }
 

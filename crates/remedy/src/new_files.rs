@@ -33,7 +33,7 @@ pub(crate) fn write(
 /// longer among the jobs, and come with what may be left of them.
 ///
 /// # Errors
-/// If it cannot be told whether what was written is on the disk.
+/// If it cannot be told whether what was written is on the disk, or it is asked to end.
 pub(crate) fn write_possible<'a>(
     jobs: &mut Vec<FileWork<'a>>,
     directories: &DirectoryTimes,
@@ -73,6 +73,7 @@ fn write_each<R: Send>(
     };
     let (written, of) = (AtomicUsize::new(0), jobs.len());
     let all = pool::each(options.threads, jobs, |_, job| {
+        options.may_go_on()?;
         let come = come(job, write_one(job, directories, way))?;
         let written = written.fetch_add(1, Ordering::Relaxed) + 1;
         (options.progress)(Progress { written, of });
@@ -81,6 +82,7 @@ fn write_each<R: Send>(
     if let Some(filesystems) = filesystems {
         filesystems.sync()?;
     }
+    options.may_go_on()?;
     Ok(all)
 }
 

@@ -1,7 +1,6 @@
 //! Takes back what was applied: byte for byte, and only where nothing else has changed since.
 
 use std::collections::BTreeSet;
-use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 
 use crate::change::{FileChange, ItemKind, Turn};
@@ -73,7 +72,7 @@ pub fn undo(id: &str, options: &Options, how: UndoOptions) -> Result<Undone, Err
         false => clean(story.litter(), &DirectoryTimes::default()),
     };
     let due: Vec<_> = story.due().cloned().collect();
-    let (jobs, changed) = inverse_jobs(&due, &directory, is_whole, options);
+    let (jobs, changed) = inverse_jobs(&due, &directory, is_whole, options)?;
     let untouched = jobs.is_empty() && changed.is_empty();
     if !story.ready && !untouched {
         // Files have been renamed, and the journal that says so has been cut since.
@@ -173,7 +172,8 @@ pub(crate) fn take_back(
 ) -> Result<Vec<Changed>, Error> {
     let begun: Vec<_> =
         done.iter().filter(|job| job.is_begun()).map(|job| job.change.clone()).collect();
-    let (mut jobs, mut stays) = inverse_jobs(&begun, journal.directory(), false, options);
+    let options = &options.to_the_end();
+    let (mut jobs, mut stays) = inverse_jobs(&begun, journal.directory(), false, options)?;
     stays.extend(hold_back(&mut jobs, &stays, &begun));
     let back = take_back_jobs(journal, id, jobs, (false, times), options)?;
     stays.extend(back.stays);
@@ -231,7 +231,14 @@ fn take_back_jobs(
                 return Err(failure);
             }
         },
-        false => write_possible(&mut jobs, times, options)?,
+        false => match write_possible(&mut jobs, times, options) {
+            Ok(stays) => stays,
+            Err(failure) => {
+                remove_temporaries(&jobs, times);
+                times.give_all_back();
+                return Err(failure);
+            }
+        },
     };
     let committed = work::commit(&jobs, times, OnFailure::GoOn, options);
     let committed = committed.inspect_err(|_| drop(remove_temporaries(&jobs, times)))?;
@@ -263,16 +270,19 @@ fn remove_temporaries(jobs: &[FileWork], held: &DirectoryTimes) -> Vec<Changed> 
 }
 
 /// The jobs that take changes back, the last first, and what has changed since or cannot be looked at.
+///
+/// # Errors
+/// Only if it is asked to end.
 fn inverse_jobs(
     changes: &[FileChange],
     directory: &Path,
     ended: bool,
     options: &Options,
-) -> (Vec<FileWork<'static>>, Vec<Changed>) {
+) -> Result<(Vec<FileWork<'static>>, Vec<Changed>), Error> {
     let looks = pool::each(options.threads, changes, |_, change| {
-        Ok::<_, Infallible>(look::look(change, ended).map_err(|error| error.of_one(change.path())))
-    });
-    let looks = looks.unwrap_or_else(|never| match never {});
+        options.may_go_on()?;
+        Ok::<_, Error>(look::look(change, ended).map_err(|error| error.of_one(change.path())))
+    })?;
     let (mut jobs, mut changed) = (Vec::new(), Vec::new());
     for found in looks {
         match found {
@@ -294,7 +304,7 @@ fn inverse_jobs(
         }
     }
     jobs.reverse();
-    (jobs, changed)
+    Ok((jobs, changed))
 }
 
 /// A file whose other name, by which what it was is kept, somebody has taken away.

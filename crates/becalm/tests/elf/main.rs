@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)] // A test program: what fails, fails the test.
 
 mod bind;
+mod bind_asked;
 mod bind_calls;
 mod bind_crafted;
 mod bind_environment;

@@ -70,7 +70,7 @@ fn directories<'a>(job: &'a FileWork) -> Vec<&'a Path> {
     }
 }
 
-/// Whether names can be made in a directory; its device. Each mount is asked about once.
+/// Whether names can be made in a directory, and come to be on the disk; its device. Each mount is asked about once.
 fn is_writable(
     held: &HeldDirectory,
     directory: &Path,
@@ -82,8 +82,15 @@ fn is_writable(
         is_on_writable_mount(directory)?;
         mounts.extend(mount);
     }
-    rustix::fs::access(directory, Access::WRITE_OK | Access::EXEC_OK)
-        .map_err(|error| Error::at("write into the directory", directory, error))?;
+    let change = Access::WRITE_OK | Access::EXEC_OK;
+    if let Err(error) = rustix::fs::access(directory, change | Access::READ_OK) {
+        let operation = match rustix::fs::access(directory, change) {
+            Err(_) => "write into the directory",
+            // fsync(2) takes a descriptor that reads.
+            Ok(()) => "read the directory, to wait until a change in it is on the disk",
+        };
+        return Err(Error::at(operation, directory, error));
+    }
     match found {
         Some(found) => Ok(rustix::fs::makedev(found.stx_dev_major, found.stx_dev_minor)),
         None => device_of(directory),

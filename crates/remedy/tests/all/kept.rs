@@ -412,6 +412,20 @@ fn what_an_ordinary_user_cannot_keep_is_refused_before_anything_is_written() {
         "{}",
         apply(&shut)
     );
+    // Where it may be written into, and not be read, nobody can tell when a change is on the disk.
+    let blind = scene.file("blind/file", "old");
+    for path in [&blind, &scene.at("blind")] {
+        chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+    }
+    fs::set_permissions(scene.at("blind"), fs::Permissions::from_mode(0o300)).unwrap();
+    assert!(
+        apply(&blind).contains("blind: read the directory, to wait until"),
+        "{}",
+        apply(&blind)
+    );
+    fs::set_permissions(scene.at("blind"), fs::Permissions::from_mode(0o700)).unwrap();
+    assert_eq!(bytes(&blind), b"old");
+    assert_eq!(scene.entries(), []);
     assert_eq!(apply(&own), "");
     assert_eq!(bytes(&own), b"new");
     // In a directory like /tmp, everyone may replace what is their own.

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)] // A test program: what fails, fails the test.
 
 mod apply;
+mod asked;
 mod exchanged;
 mod faults;
 mod journal;

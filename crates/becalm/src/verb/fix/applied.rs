@@ -62,7 +62,7 @@ impl AppliedChanges {
     /// Does more under the one name.
     fn add(&mut self, plan: remedy::Plan) -> Result<(), Failure> {
         match &self.applied {
-            None => self.applied = Some(apply(&plan, None)?),
+            None => self.applied = Some(apply(&plan, None)?.0),
             Some(id) => {
                 let options = remedy::Options::new(remedy::state_directory()?);
                 remedy::extend(id, &plan, &options)?;

@@ -24,6 +24,7 @@ use rehearse::RehearsalRequest;
 
 use super::elf::bind::BindFlags;
 use crate::again;
+use crate::asked_to_end::not_asked_to_end;
 use crate::cost_options::CostOptions;
 use crate::exit::{Failure, NO};
 use crate::last;
@@ -171,17 +172,6 @@ fn apply_and_prove(args: &FixArgs) -> Result<u8, Failure> {
     let applied = done.journaled.as_deref();
     print(args, &FixAnswer { applied, tried: Some(&tried), plan: &plan }, &next)?;
     Ok(if tried.harm.is_some() { NO } else { 0 })
-}
-
-/// Fails with the status that a shell gives for the signal.
-fn not_asked_to_end(asked: &launch::EndRequests) -> Result<(), Failure> {
-    match asked.signal() {
-        None => Ok(()),
-        Some(signal) => Err(Failure {
-            status: 128u8.wrapping_add(signal as u8),
-            error: anyhow::anyhow!("interrupted"),
-        }),
-    }
 }
 
 fn title(args: &FixArgs) -> String {

@@ -13,6 +13,7 @@ use super::applied::AppliedChanges;
 use super::plan::ResolvedPlan;
 use super::{FixArgs, image};
 use crate::again;
+use crate::asked_to_end::not_asked_to_end;
 use crate::exit::Failure;
 
 /// What measures.
@@ -107,7 +108,7 @@ impl Trial<'_> {
             false => self.in_pairs(done.make(self.args, plan, parts, self.recording)?)?,
             true => self.apart(parts, plan, done)?,
         };
-        super::not_asked_to_end(self.asked)?;
+        not_asked_to_end(self.asked)?;
         let harm = self.harm(&proof, plan, parts);
         if let Some(built) = plan.image.as_ref().filter(|_| plan.mounts(parts)) {
             proof.verdict = image::verdict(&proof, built);

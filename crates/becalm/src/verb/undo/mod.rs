@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use term::{plain, width};
 
+use crate::asked_to_end::{EndingSignal, unless_asked_to_end};
 use crate::exit::{Failure, NO, USAGE};
 use view::{render, render_forgotten, render_list};
 
@@ -168,8 +169,10 @@ fn undo(args: &UndoArgs, options: Options) -> Result<u8, Failure> {
     let how = UndoOptions { skip_changed, dry_run, keep_needed: false };
     let files =
         remedy::list(&options.state)?.iter().find(|entry| entry.id == id).map(|it| it.files);
-    let undone =
-        remedy::undo(&id, &options, how).map_err(|error| of(error, &id, files.unwrap_or(0)))?;
+    let (undone, asked) = unless_asked_to_end(
+        |is_asked_to_end| remedy::undo(&id, &Options { is_asked_to_end, ..options }, how),
+        |error| of(error, &id, files.unwrap_or(0)),
+    )?;
     if args.json {
         let answer = UndoAnswer::Undo { schema: SCHEMA, dry_run: args.dry_run, undone: &undone };
         term::print(&term::json(&answer)?)?;
@@ -177,7 +180,7 @@ fn undo(args: &UndoArgs, options: Options) -> Result<u8, Failure> {
         term::print(&render(&undone, args, width::terminal()))?;
     }
     let is_asked_for = undone.skipped.is_empty() || args.skip_changed;
-    Ok(if is_asked_for { 0 } else { NO })
+    Ok(asked.map_or(if is_asked_for { 0 } else { NO }, EndingSignal::status))
 }
 
 /// Takes back what a verb has applied, as far as it can be.

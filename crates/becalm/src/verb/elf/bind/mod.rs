@@ -16,6 +16,7 @@ use loader::bind::{self, BindError, BindMode, BindOptions, BindProgress, Binding
 use remedy::CheckedFiles;
 
 use crate::again;
+use crate::asked_to_end::{EndingSignal, unless_asked_to_end};
 use crate::exit::{Failure, NO, USAGE};
 use crate::stdout_redirect::StdoutRedirect;
 use view::Bound;
@@ -207,8 +208,7 @@ pub fn run(args: &ElfBindArgs) -> Result<u8, Failure> {
     let redirect = StdoutRedirect::to_stderr(args.run && args.json).map_err(Failure::of_command)?;
     let answer = bind(args, &options)?;
     answer.print(args, redirect)?;
-    let is_refused = answer.binding.is_empty() && answer.binding.barred > 0;
-    Ok(if is_refused { NO } else { 0 })
+    Ok(answer.status())
 }
 
 /// What was planned, and what became of it.
@@ -216,6 +216,19 @@ struct BindAnswer {
     binding: Binding,
     /// Its name in the journal, where something was written.
     applied: Option<String>,
+    /// What asked becalm to end meanwhile.
+    asked: Option<EndingSignal>,
+}
+
+impl BindAnswer {
+    fn status(&self) -> u8 {
+        let is_refused = self.binding.is_empty() && self.binding.barred > 0;
+        match self.asked {
+            Some(signal) => signal.status(),
+            None if is_refused => NO,
+            None => 0,
+        }
+    }
 }
 
 /// Plans, and applies unless it is only asked what would be done.
@@ -233,10 +246,11 @@ fn bind(args: &ElfBindArgs, options: &BindOptions) -> Result<BindAnswer, Failure
         true => check(&plan, Some(&binding.checked)).map(|()| None)?,
         false => Some(apply(&plan, Some(&binding.checked))?),
     };
+    let (applied, asked) = applied.unzip();
     if let (Some(file), Some(id)) = (&args.manifest, &applied) {
         manifest::write(file, &state()?, id)?;
     }
-    Ok(BindAnswer { binding, applied })
+    Ok(BindAnswer { binding, applied, asked: asked.flatten() })
 }
 
 /// The plan of what a run loaded.
@@ -312,15 +326,23 @@ fn state() -> anyhow::Result<PathBuf> {
     remedy::state_directory().context("where to keep what is needed to undo")
 }
 
-/// Applies, with a bar where that takes long; the name in the journal.
-pub fn apply(plan: &remedy::Plan, checked: Option<&CheckedFiles>) -> Result<String, Failure> {
+/// Applies, with a bar where that takes long; the name in the journal, and what asked becalm to end when that
+/// could not be left any more.
+pub fn apply(
+    plan: &remedy::Plan,
+    checked: Option<&CheckedFiles>,
+) -> Result<(String, Option<EndingSignal>), Failure> {
     let waiting = term::ProgressBar::new();
     let progress = |progress: remedy::Progress| {
         waiting.tell("writing", progress.written as u64, progress.of as u64);
     };
     let options =
         remedy::Options { checked, progress: &progress, ..remedy::Options::new(state()?) };
-    Ok(remedy::apply(plan, &options)?.id.to_string())
+    let (applied, asked) = unless_asked_to_end(
+        |is_asked_to_end| remedy::apply(plan, &remedy::Options { is_asked_to_end, ..options }),
+        Failure::from,
+    )?;
+    Ok((applied.id, asked))
 }
 
 /// What to do next.

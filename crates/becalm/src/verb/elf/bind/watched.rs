@@ -27,8 +27,15 @@ pub fn run(args: &ElfBindArgs, options: &BindOptions) -> Result<u8, Failure> {
     loop {
         match super::bind(args, options) {
             // Each binding changes files, and is followed by a look at what it did.
-            Ok(answer) if is_first || answer.applied.is_some() => answer.print(args, None)?,
+            Ok(answer) if is_first || answer.applied.is_some() => {
+                answer.print(args, None)?;
+                if answer.asked.is_some() {
+                    return Ok(answer.status());
+                }
+            }
             Ok(_) => {}
+            // It was asked to end.
+            Err(why) if why.status > 128 => return Err(why),
             Err(why) => term::warn(&format!("not bound: {:#}", why.error)),
         }
         is_first = false;
