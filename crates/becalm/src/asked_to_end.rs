@@ -1,40 +1,87 @@
-//! Changes of files that end early, with every file as it was, where becalm is asked to end.
+//! becalm is asked to end (Ctrl-C, `kill`, a terminal that closes) while it changes files, or waits for commands.
+
+use std::fmt;
+
+use launch::{EndRequests, Ended, NotedEnd, StageError};
+use prove::ProofError;
 
 use crate::exit::Failure;
 
-/// Does work that asks, until it can no longer be left, whether to end; and what asked it to, where it was done all
-/// the same.
-pub fn unless_asked_to_end<R>(
-    work: impl FnOnce(&(dyn Fn() -> bool + Sync)) -> Result<R, remedy::Error>,
-    failed: impl FnOnce(remedy::Error) -> Failure,
-) -> Result<(R, Option<EndingSignal>), Failure> {
-    let noted = launch::NotedEnd::begin();
-    let done = work(&|| noted.signal().is_some());
-    let signal = noted.signal().map(EndingSignal);
-    match (done, signal) {
-        (Err(error @ remedy::Error::AskedToEnd), Some(signal)) => {
-            Err(Failure { status: signal.status(), error: error.into() })
+/// Work on files that is left with every file as it was, or done and said to its end, where becalm is asked to end.
+/// Begin it before anything is changed; [`FileChanges::end`] it once the answer is out.
+pub struct FileChanges(NotedEnd);
+
+impl FileChanges {
+    /// From now on.
+    pub fn begin() -> FileChanges {
+        FileChanges(NotedEnd::begin())
+    }
+
+    /// Whether to leave the work, as long as it can be left.
+    pub fn is_asked_to_end(&self) -> bool {
+        self.0.signal().is_some()
+    }
+
+    /// Why it was not done.
+    pub fn failure(&self, error: remedy::Error) -> Failure {
+        match (&error, self.0.signal()) {
+            (remedy::Error::AskedToEnd, Some(signal)) => asked_to_end(signal, error.to_string()),
+            _ => error.into(),
         }
-        (done, signal) => Ok((done.map_err(failed)?, signal)),
+    }
+
+    /// All is done and said, as far as anybody listens: ends as was asked meanwhile, if it was.
+    ///
+    /// # Errors
+    /// The failure for that.
+    pub fn end(self, said: &str) -> Result<(), Failure> {
+        self.0.signal().map_or(Ok(()), |signal| Err(asked_to_end(signal, said.to_owned())))
     }
 }
 
-/// Fails, with the status that a shell gives for the signal, where one has come meanwhile.
-pub fn not_asked_to_end(end: &launch::EndRequests) -> Result<(), Failure> {
-    let interrupted = |signal| Failure {
-        status: EndingSignal(signal).status(),
-        error: anyhow::anyhow!("interrupted"),
-    };
-    end.signal().map_or(Ok(()), |signal| Err(interrupted(signal)))
+/// Fails where a signal has come meanwhile.
+pub fn not_asked_to_end(end: &EndRequests) -> Result<(), Failure> {
+    end.signal().map_or(Ok(()), |signal| Err(asked_to_end(signal, "interrupted".to_owned())))
 }
 
-/// A signal that asked becalm to end.
-#[derive(Clone, Copy, Debug)]
-pub struct EndingSignal(i32);
+/// What ends a verb that was asked to end by a signal: becalm dies of it in the end, so that a shell's loop ends, too.
+pub fn asked_to_end(signal: i32, said: String) -> Failure {
+    Failure { status: 128u8.wrapping_add(signal as u8), error: AskedToEnd { signal, said }.into() }
+}
 
-impl EndingSignal {
-    /// The status that a shell gives for it.
-    pub fn status(self) -> u8 {
-        128u8.wrapping_add(self.0 as u8)
+/// What keeps a proof from being made, among it being asked to end.
+pub fn of_proof(error: ProofError) -> Failure {
+    match error {
+        ProofError::Stage { error: StageError::Interrupted(signal), .. } => {
+            asked_to_end(signal, error.to_string())
+        }
+        error => Failure { status: error.exit_status(), error: error.into() },
+    }
+}
+
+/// The error of [`asked_to_end`].
+#[derive(Debug)]
+struct AskedToEnd {
+    signal: i32,
+    said: String,
+}
+
+impl fmt::Display for AskedToEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.said)
+    }
+}
+
+impl std::error::Error for AskedToEnd {}
+
+/// Whether a failure is that becalm was asked to end.
+pub fn is_asked_to_end(failure: &Failure) -> bool {
+    failure.error.is::<AskedToEnd>()
+}
+
+/// Dies of the signal that a failure is about, if it is about one, once it is told.
+pub fn die_of(failure: &Failure) {
+    if let Some(asked) = failure.error.downcast_ref::<AskedToEnd>() {
+        Ended::Signaled(asked.signal).pass_on();
     }
 }

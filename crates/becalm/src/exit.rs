@@ -7,6 +7,8 @@
 use std::io::ErrorKind;
 use std::process::ExitCode;
 
+use crate::asked_to_end::die_of;
+
 /// becalm itself failed, and a command's status would have been passed through.
 pub const FAILED: u8 = 125;
 /// Wrong usage.
@@ -64,6 +66,7 @@ pub fn of(done: Result<u8, Failure>) -> ExitCode {
             }
             // Names in it are the user's; none may end the line or steer the terminal.
             term::warn(&format!("{:#}", failure.error));
+            die_of(&failure);
             ExitCode::from(failure.status)
         }
     }

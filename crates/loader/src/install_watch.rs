@@ -1,6 +1,6 @@
 //! Trees that something is installed into, and when that is over: inotify(7).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::io;
 use std::mem::MaybeUninit;
@@ -60,6 +60,8 @@ pub struct InstallWatch {
     roots: Vec<PathBuf>,
     /// By the kernel's number of a watch, the directory.
     directories: HashMap<i32, PathBuf>,
+    /// Those that may not be read: one may be opened to us later.
+    closed: HashSet<PathBuf>,
 }
 
 impl InstallWatch {
@@ -78,7 +80,8 @@ impl InstallWatch {
         // The name that is given may be a link.
         let real = |root: &PathBuf| root.canonicalize().map_err(failed(root));
         let roots = roots.iter().map(real).collect::<Result<Vec<_>, _>>()?;
-        let mut watch = InstallWatch { inotify, roots, directories: HashMap::new() };
+        let (directories, closed) = (HashMap::new(), HashSet::new());
+        let mut watch = InstallWatch { inotify, roots, directories, closed };
         for root in watch.roots.clone() {
             watch.add(root.clone())?;
             if !watch.directories.values().any(|directory| *directory == root) {
@@ -115,8 +118,12 @@ impl InstallWatch {
         while let Some(path) = stack.pop() {
             match inotify::add_watch(&self.inotify, &path, CHANGE) {
                 Ok(number) => self.directories.insert(number, path.clone()),
-                // Private, or gone by now.
-                Err(Errno::ACCESS | Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => continue,
+                Err(Errno::ACCESS) => {
+                    self.closed.insert(path);
+                    continue;
+                }
+                // Gone by now.
+                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => continue,
                 Err(Errno::NOSPC) => {
                     let watches = self.directories.len();
                     return Err(InstallWatchError::TooMany { path, watches });
@@ -148,11 +155,12 @@ impl InstallWatch {
             {
                 return Err(InstallWatchError::Gone { path: directory.clone() });
             }
-            let is_new = told.intersects(ReadFlags::CREATE | ReadFlags::MOVED_TO);
-            if let (true, true, Some(name)) =
-                (is_new, told.contains(ReadFlags::ISDIR), event.file_name())
-            {
-                new.push(directory.join(OsStr::from_bytes(name.to_bytes())));
+            if let (true, Some(name)) = (told.contains(ReadFlags::ISDIR), event.file_name()) {
+                let directory = directory.join(OsStr::from_bytes(name.to_bytes()));
+                let is_opened = told.contains(ReadFlags::ATTRIB) && self.closed.remove(&directory);
+                if is_opened || told.intersects(ReadFlags::CREATE | ReadFlags::MOVED_TO) {
+                    new.push(directory);
+                }
             }
             if told.contains(ReadFlags::IGNORED) {
                 self.directories.remove(&event.wd());

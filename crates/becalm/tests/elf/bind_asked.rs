@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -44,9 +45,9 @@ fn before_files_are_renamed_all_is_as_it_was_and_afterwards_all_is_done_and_said
     let (tree, words) = (site.tree(), ["elf", "bind", &*site.tree()]);
     let before = contents(Path::new(&tree));
 
-    for (signal, status) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
+    for (signal, number) in [("INT", 2), ("TERM", 15), ("HUP", 1)] {
         let ended = asked_at(&site, ("pwrite64", 9, signal), &words);
-        assert_eq!(ended.code(), status, "{}", ended.err());
+        assert_eq!(ended.status.signal(), Some(number), "{}", ended.err());
         assert_eq!(ended.err(), "becalm: asked to end; every file is as it was\n");
         assert_eq!(ended.out(), "");
         assert!(contents(Path::new(&tree)) == before, "{signal}: something has changed");
@@ -54,14 +55,17 @@ fn before_files_are_renamed_all_is_as_it_was_and_afterwards_all_is_done_and_said
     }
 
     let ended = asked_at(&site, ("renameat", 9, "INT"), &words);
-    assert_eq!(ended.code(), 130, "{}", ended.err());
+    assert_eq!(ended.status.signal(), Some(2), "{}", ended.err());
     assert!(ended.out().starts_with("Bound 61 files"), "{} {}", ended.out(), ended.err());
+    assert!(
+        ended.err().starts_with("becalm: asked to end once files were renamed: all is bound; ")
+    );
     let bound = contents(Path::new(&tree));
     assert_eq!(bound.len(), before.len());
     assert!(bound.iter().filter(|(path, new)| before[*path] != **new).count() == 61);
 
     let ended = asked_at(&site, ("pwrite64", 9, "INT"), &["undo"]);
-    assert_eq!(ended.code(), 130, "{}", ended.err());
+    assert_eq!(ended.status.signal(), Some(2), "{}", ended.err());
     assert!(
         ended.err().contains("becalm: asked to end; every file is as it was\n"),
         "{}",
@@ -69,9 +73,45 @@ fn before_files_are_renamed_all_is_as_it_was_and_afterwards_all_is_done_and_said
     );
     assert!(contents(Path::new(&tree)) == bound);
     let ended = asked_at(&site, ("renameat", 9, "INT"), &["undo"]);
-    assert_eq!(ended.code(), 130, "{}", ended.err());
+    assert_eq!(ended.status.signal(), Some(2), "{}", ended.err());
     assert!(ended.out().contains("61 files"), "{} {}", ended.out(), ended.err());
     assert!(contents(Path::new(&tree)) == before);
+}
+
+/// At each write, be it of the journal, of a list of what is bound, or of the answer.
+#[test]
+fn nothing_is_bound_without_a_word_and_what_is_asked_for_is_whole() {
+    let site = Site::new();
+    site.store(40, &[]);
+    let (tree, list) = (site.tree(), site.scene.at("list"));
+    let words = ["elf", "bind", "--manifest", &list, &tree];
+    let before = contents(Path::new(&tree));
+    let (mut unchanged, mut changed) = (0, 0);
+    for when in 1.. {
+        let ran = asked_at(&site, ("write", when, "TERM"), &words);
+        if ran.status.success() {
+            break;
+        }
+        assert_eq!(ran.status.signal(), Some(15), "{when}: {}", ran.err());
+        if contents(Path::new(&tree)) == before {
+            unchanged += 1;
+            assert!(!Path::new(&list).exists(), "{when}");
+            continue;
+        }
+        changed += 1;
+        assert!(ran.err().contains("asked to end once files were renamed: all is bound"), "{when}");
+        assert!(ran.out().starts_with("Bound 41 files"), "{when}: {}", ran.out());
+        assert!(fs::read_to_string(&list).unwrap().matches("/lib").count() > 40, "{when}");
+        fs::remove_file(&list).unwrap();
+        assert_eq!(becalm(&site, &["undo"]).code(), 0, "{when}");
+        assert!(contents(Path::new(&tree)) == before, "{when}");
+    }
+    assert!(unchanged > 0 && changed > 1, "{unchanged} {changed}");
+    let names =
+        fs::read_dir(site.scene.directory()).unwrap().map(|entry| entry.unwrap().file_name());
+    let beside: Vec<_> =
+        names.filter(|name| name.to_string_lossy().starts_with(".becalm-")).collect();
+    assert!(beside.is_empty(), "{beside:?}");
 }
 
 /// Under nohup(1) a terminal that closes ends nothing.

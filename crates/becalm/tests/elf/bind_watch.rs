@@ -3,11 +3,13 @@
 use std::fs::{self, File, Permissions};
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
 use std::time::Duration;
 
 use serde_json::Value;
-use testkit::Live;
 use testkit::bound::{Site, changed, start};
+use testkit::user::{as_a_user, is_root, scene_for_a_user};
+use testkit::{Live, run};
 
 /// Watches the tree, in which a second without a change is the end of an installation.
 fn watch(site: &Site, options: &[&str]) -> Live {
@@ -88,6 +90,34 @@ fn what_is_open_for_writing_is_bound_once_it_is_closed_and_loses_nothing() {
     wait_for_binding_of(&mut watching, &app);
     assert_eq!(start(&app, &["x"]).in_vain(), 0);
     assert!(fs::read(&app).unwrap().ends_with(b"what follows"));
+}
+
+/// What may not be read is not watched, until it may.
+#[test]
+fn what_is_installed_in_a_directory_that_was_closed_at_first_is_bound_each_time() {
+    if !is_root() {
+        return;
+    }
+    let (scene, _) = scene_for_a_user(&[]);
+    let becalm = scene.at("becalm");
+    let site = Site::of(scene);
+    let x = site.part("x", "x", &[]);
+    let app = site.ask("shut", &[&site.rpath(&["n", "m", "x/lib"]), &x]);
+    let (shut, state) = (site.at("shut"), site.scene.subdirectory("state"));
+    run(Command::new("chown").args(["-R", "65534:65534", &site.tree(), &state]));
+    let unbound = site.scene.at("unbound");
+    run(Command::new("cp").args(["--preserve", &app, &unbound]));
+    fs::set_permissions(&shut, Permissions::from_mode(0)).unwrap();
+    let words = [&*becalm, "elf", "bind", "--watch", "--quiet=1", "--json", &site.tree()];
+    let mut watching = Live::start(as_a_user(&words).env("XDG_STATE_HOME", &state));
+    assert!(changed(&binding(&mut watching)).is_empty());
+    fs::set_permissions(&shut, Permissions::from_mode(0o755)).unwrap();
+    wait_for_binding_of(&mut watching, &app);
+    let again = format!("{app}.new");
+    run(Command::new("cp").args(["--preserve", &unbound, &again]));
+    fs::rename(&again, &app).unwrap();
+    wait_for_binding_of(&mut watching, &app);
+    assert_eq!(start(&app, &["x"]).in_vain(), 0);
 }
 
 #[test]

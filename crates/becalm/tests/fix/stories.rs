@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -226,7 +227,7 @@ fn asked_to_end_while_it_measures_it_takes_the_calm_file_back() {
     let pid = becalm.id().to_string();
     assert!(Command::new("kill").args(["-s", "TERM", &pid]).status().unwrap().success());
     let ended = becalm.wait_with_output().unwrap();
-    assert_eq!(ended.status.code(), Some(143), "{}", String::from_utf8_lossy(&ended.stderr));
+    assert_eq!(ended.status.signal(), Some(15), "{}", String::from_utf8_lossy(&ended.stderr));
     assert_eq!(story.picture(), before);
 }
 

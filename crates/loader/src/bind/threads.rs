@@ -2,6 +2,7 @@
 
 use std::sync::OnceLock;
 
+use launch::signals;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 /// Does work that uses rayon: on as many threads as this process may start, or else on this one. (rayon's own
@@ -16,12 +17,19 @@ pub(super) fn on_threads<R: Send>(work: impl FnOnce() -> R + Send) -> R {
 
 /// As many threads as suit this machine, or half as many, and so on; none where not even two can be started.
 fn pool() -> Option<ThreadPool> {
-    let wanted = ThreadPoolBuilder::new();
     let most = std::thread::available_parallelism().map_or(1, usize::from);
-    wanted.build().ok().or_else(|| {
+    wanted().build().ok().or_else(|| {
         let fewer = std::iter::successors(Some(most / 2), |threads| Some(threads / 2));
         let mut fewer = fewer.take_while(|threads| *threads > 1);
-        fewer.find_map(|threads| ThreadPoolBuilder::new().num_threads(threads).build().ok())
+        fewer.find_map(|threads| wanted().num_threads(threads).build().ok())
+    })
+}
+
+/// Threads that leave signals to the one that asked for the work: they outlive it, and would end the process while
+/// that holds them back.
+fn wanted() -> ThreadPoolBuilder {
+    ThreadPoolBuilder::new().start_handler(|_| {
+        let _ = signals::block(&signals::set(signals::passed_on()));
     })
 }
 

@@ -16,6 +16,7 @@ use cost::FilesystemProfile;
 use job::node_name;
 use rehearse::measure::{FilesystemFigures, MeasuringTree, TreeError};
 
+use crate::asked_to_end::asked_to_end;
 use crate::exit::Failure;
 use crate::save::{self, OutputKind};
 use interrupt::Interrupt;
@@ -178,10 +179,10 @@ fn measured(
         path
     });
     match interrupt.signal() {
-        Some(signal) => Err(Failure {
-            status: 128 + signal as u8,
-            error: anyhow!("asked to end by signal {signal}: nothing was written"),
-        }),
+        Some(signal) => {
+            let said = format!("asked to end by signal {signal}: nothing was written");
+            Err(asked_to_end(signal, said))
+        }
         None => figures.map(|figures| (figures, left)),
     }
 }

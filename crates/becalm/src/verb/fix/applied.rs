@@ -13,6 +13,7 @@ use recording::Recording;
 use super::image::{BuiltImage, PlacedImage};
 use super::plan::ResolvedPlan;
 use super::{FixArgs, calm, subject, title};
+use crate::asked_to_end::FileChanges;
 use crate::exit::Failure;
 use crate::verb::elf::bind::{self, apply};
 use crate::verb::undo;
@@ -62,7 +63,7 @@ impl AppliedChanges {
     /// Does more under the one name.
     fn add(&mut self, plan: remedy::Plan) -> Result<(), Failure> {
         match &self.applied {
-            None => self.applied = Some(apply(&plan, None)?.0),
+            None => self.applied = Some(apply(&plan, None, &FileChanges::begin())?),
             Some(id) => {
                 let options = remedy::Options::new(remedy::state_directory()?);
                 remedy::extend(id, &plan, &options)?;

@@ -13,7 +13,7 @@ use super::applied::AppliedChanges;
 use super::plan::ResolvedPlan;
 use super::{FixArgs, image};
 use crate::again;
-use crate::asked_to_end::not_asked_to_end;
+use crate::asked_to_end::{not_asked_to_end, of_proof};
 use crate::exit::Failure;
 
 /// What measures.
@@ -224,5 +224,5 @@ fn waiting<T>(
     let measured = measure(&mut |step| {
         waiting.tell("running", step.done as u64, step.of as u64);
     });
-    measured.map_err(|error| Failure { status: error.exit_status(), error: error.into() })
+    measured.map_err(of_proof)
 }

@@ -15,6 +15,7 @@ use launch::CommandLine;
 use prove::{Proof, ProofBench, ProofPlan, RunSurroundings, Subject};
 
 use crate::again;
+use crate::asked_to_end::of_proof;
 use crate::cost_options::JobOptions;
 use crate::exit::{Failure, NO, USAGE};
 use crate::pictured;
@@ -139,8 +140,7 @@ pub fn run(args: &ProveArgs) -> Result<u8, Failure> {
         bar.tell("running", step.done as u64, step.of as u64);
     });
     drop(bar);
-    let proof =
-        proof.map_err(|error| Failure { status: error.exit_status(), error: error.into() })?;
+    let proof = proof.map_err(of_proof)?;
     export(args, &proof).map_err(Failure::of_command)?;
     draw(args, &plan, &proof).map_err(Failure::of_command)?;
     drop(drawn);

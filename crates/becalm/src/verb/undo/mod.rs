@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use term::{plain, width};
 
-use crate::asked_to_end::{EndingSignal, unless_asked_to_end};
+use crate::asked_to_end::FileChanges;
 use crate::exit::{Failure, NO, USAGE};
 use view::{render, render_forgotten, render_list};
 
@@ -169,18 +169,27 @@ fn undo(args: &UndoArgs, options: Options) -> Result<u8, Failure> {
     let how = UndoOptions { skip_changed, dry_run, keep_needed: false };
     let files =
         remedy::list(&options.state)?.iter().find(|entry| entry.id == id).map(|it| it.files);
-    let (undone, asked) = unless_asked_to_end(
-        |is_asked_to_end| remedy::undo(&id, &Options { is_asked_to_end, ..options }, how),
-        |error| of(error, &id, files.unwrap_or(0)),
-    )?;
+    let changes = FileChanges::begin();
+    let options = Options { is_asked_to_end: &|| changes.is_asked_to_end(), ..options };
+    let undone = remedy::undo(&id, &options, how).map_err(|error| match error {
+        remedy::Error::AskedToEnd => changes.failure(error),
+        error => of(error, &id, files.unwrap_or(0)),
+    })?;
+    let told = tell(&undone, args);
+    changes.end("asked to end once files were renamed: what could be undone is")?;
+    told?;
+    let is_asked_for = undone.skipped.is_empty() || args.skip_changed;
+    Ok(if is_asked_for { 0 } else { NO })
+}
+
+fn tell(undone: &Undone, args: &UndoArgs) -> Result<(), Failure> {
     if args.json {
-        let answer = UndoAnswer::Undo { schema: SCHEMA, dry_run: args.dry_run, undone: &undone };
+        let answer = UndoAnswer::Undo { schema: SCHEMA, dry_run: args.dry_run, undone };
         term::print(&term::json(&answer)?)?;
     } else {
-        term::print(&render(&undone, args, width::terminal()))?;
+        term::print(&render(undone, args, width::terminal()))?;
     }
-    let is_asked_for = undone.skipped.is_empty() || args.skip_changed;
-    Ok(asked.map_or(if is_asked_for { 0 } else { NO }, EndingSignal::status))
+    Ok(())
 }
 
 /// Takes back what a verb has applied, as far as it can be.

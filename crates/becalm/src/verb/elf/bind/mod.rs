@@ -16,7 +16,7 @@ use loader::bind::{self, BindError, BindMode, BindOptions, BindProgress, Binding
 use remedy::CheckedFiles;
 
 use crate::again;
-use crate::asked_to_end::{EndingSignal, unless_asked_to_end};
+use crate::asked_to_end::FileChanges;
 use crate::exit::{Failure, NO, USAGE};
 use crate::stdout_redirect::StdoutRedirect;
 use view::Bound;
@@ -206,9 +206,9 @@ pub fn run(args: &ElfBindArgs) -> Result<u8, Failure> {
         return watched::run(args, &options);
     }
     let redirect = StdoutRedirect::to_stderr(args.run && args.json).map_err(Failure::of_command)?;
-    let answer = bind(args, &options)?;
-    answer.print(args, redirect)?;
-    Ok(answer.status())
+    let answer = bound_and_told(args, &options, |answer| answer.print(args, redirect))?;
+    let is_refused = answer.binding.is_empty() && answer.binding.barred > 0;
+    Ok(if is_refused { NO } else { 0 })
 }
 
 /// What was planned, and what became of it.
@@ -216,27 +216,34 @@ struct BindAnswer {
     binding: Binding,
     /// Its name in the journal, where something was written.
     applied: Option<String>,
-    /// What asked becalm to end meanwhile.
-    asked: Option<EndingSignal>,
 }
 
-impl BindAnswer {
-    fn status(&self) -> u8 {
-        let is_refused = self.binding.is_empty() && self.binding.barred > 0;
-        match self.asked {
-            Some(signal) => signal.status(),
-            None if is_refused => NO,
-            None => 0,
-        }
-    }
-}
-
-/// Plans, and applies unless it is only asked what would be done.
-fn bind(args: &ElfBindArgs, options: &BindOptions) -> Result<BindAnswer, Failure> {
+/// Binds, and tells what came of it.
+fn bound_and_told(
+    args: &ElfBindArgs,
+    options: &BindOptions,
+    tell: impl FnOnce(&BindAnswer) -> Result<(), Failure>,
+) -> Result<BindAnswer, Failure> {
     let binding = match seen_run::of(args)? {
         None => plan(&args.paths(), options)?,
         Some(run) => plan_seen(args, options, run)?,
     };
+    let changes = FileChanges::begin();
+    let answer = apply_unless_dry(args, binding, &changes)?;
+    let (listed, told) = (answer.list(args), tell(&answer));
+    changes.end(&match &answer.applied {
+        Some(id) => format!("asked to end once files were renamed: all is bound; becalm undo {id}"),
+        None => "asked to end".to_owned(),
+    })?;
+    listed.and(told).map(|()| answer)
+}
+
+/// Applies, unless it is only asked what would be done.
+fn apply_unless_dry(
+    args: &ElfBindArgs,
+    binding: Binding,
+    changes: &FileChanges,
+) -> Result<BindAnswer, Failure> {
     let plan = binding.to_plan(format!("elf bind {}", args.named()));
     if let Some(file) = &args.plan {
         crate::save::whole(file, std::path::Path::new(""), |out| plan.write(out))?;
@@ -244,13 +251,9 @@ fn bind(args: &ElfBindArgs, options: &BindOptions) -> Result<BindAnswer, Failure
     let applied = match args.dry_run {
         _ if binding.is_empty() => None,
         true => check(&plan, Some(&binding.checked)).map(|()| None)?,
-        false => Some(apply(&plan, Some(&binding.checked))?),
+        false => Some(apply(&plan, Some(&binding.checked), changes)?),
     };
-    let (applied, asked) = applied.unzip();
-    if let (Some(file), Some(id)) = (&args.manifest, &applied) {
-        manifest::write(file, &state()?, id)?;
-    }
-    Ok(BindAnswer { binding, applied, asked: asked.flatten() })
+    Ok(BindAnswer { binding, applied })
 }
 
 /// The plan of what a run loaded.
@@ -275,6 +278,14 @@ fn plan_seen(
 }
 
 impl BindAnswer {
+    /// Writes the list of what is bound, where one is asked for.
+    fn list(&self, args: &ElfBindArgs) -> Result<(), Failure> {
+        match (&args.manifest, &self.applied) {
+            (Some(file), Some(id)) => manifest::write(file, &state()?, id),
+            _ => Ok(()),
+        }
+    }
+
     fn print(&self, args: &ElfBindArgs, redirect: Option<StdoutRedirect>) -> Result<(), Failure> {
         let applied = self.applied.as_deref();
         let bound = Bound::of(&self.binding, applied);
@@ -326,23 +337,21 @@ fn state() -> anyhow::Result<PathBuf> {
     remedy::state_directory().context("where to keep what is needed to undo")
 }
 
-/// Applies, with a bar where that takes long; the name in the journal, and what asked becalm to end when that
-/// could not be left any more.
+/// Applies, with a bar where that takes long, unless becalm is asked to end; the name in the journal.
 pub fn apply(
     plan: &remedy::Plan,
     checked: Option<&CheckedFiles>,
-) -> Result<(String, Option<EndingSignal>), Failure> {
+    changes: &FileChanges,
+) -> Result<String, Failure> {
     let waiting = term::ProgressBar::new();
     let progress = |progress: remedy::Progress| {
         waiting.tell("writing", progress.written as u64, progress.of as u64);
     };
-    let options =
-        remedy::Options { checked, progress: &progress, ..remedy::Options::new(state()?) };
-    let (applied, asked) = unless_asked_to_end(
-        |is_asked_to_end| remedy::apply(plan, &remedy::Options { is_asked_to_end, ..options }),
-        Failure::from,
-    )?;
-    Ok((applied.id, asked))
+    let is_asked_to_end = &|| changes.is_asked_to_end();
+    let options = remedy::Options::new(state()?);
+    let options = remedy::Options { checked, progress: &progress, is_asked_to_end, ..options };
+    let applied = remedy::apply(plan, &options).map_err(|error| changes.failure(error))?;
+    Ok(applied.id)
 }
 
 /// What to do next.

@@ -7,6 +7,7 @@ use loader::bind::BindOptions;
 use modules::cache::is_remote_filesystem;
 
 use super::ElfBindArgs;
+use crate::asked_to_end::is_asked_to_end;
 use crate::exit::Failure;
 
 /// Binds the trees, and again after each installation, until it is interrupted.
@@ -25,18 +26,19 @@ pub fn run(args: &ElfBindArgs, options: &BindOptions) -> Result<u8, Failure> {
     term::warn(&format!("watching {directories}"));
     let mut is_first = true;
     loop {
-        match super::bind(args, options) {
+        let mut untold = None;
+        let bound = super::bound_and_told(args, options, |answer| {
             // Each binding changes files, and is followed by a look at what it did.
-            Ok(answer) if is_first || answer.applied.is_some() => {
-                answer.print(args, None)?;
-                if answer.asked.is_some() {
-                    return Ok(answer.status());
-                }
+            if is_first || answer.applied.is_some() {
+                untold = answer.print(args, None).err();
             }
-            Ok(_) => {}
-            // It was asked to end.
-            Err(why) if why.status > 128 => return Err(why),
-            Err(why) => term::warn(&format!("not bound: {:#}", why.error)),
+            Ok(())
+        });
+        match (bound, untold) {
+            (Err(why), _) if is_asked_to_end(&why) => return Err(why),
+            (_, Some(why)) => return Err(why),
+            (Err(why), None) => term::warn(&format!("not bound: {:#}", why.error)),
+            (Ok(_), None) => {}
         }
         is_first = false;
         watch.wait(Duration::from_secs(args.quiet)).map_err(anyhow::Error::from)?;

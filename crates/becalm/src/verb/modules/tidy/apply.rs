@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
-use modules::site::{Environment, ModulesSite};
-use modules::tidy::{Asking, CommandSurvey, TidyVerdict, TidyView, Tidying};
+use launch::StageError;
+use modules::site::{Environment, ModulesSite, UserError};
+use modules::tidy::{Asking, CommandSurvey, SurveyError, TidyVerdict, TidyView, Tidying};
 
-use crate::asked_to_end::not_asked_to_end;
+use crate::asked_to_end::{FileChanges, asked_to_end, not_asked_to_end};
 use crate::exit::Failure;
 use crate::verb::undo;
 
@@ -30,17 +31,16 @@ pub fn apply(
         variables: &tidying.environment,
         ..before.clone()
     };
-    let first = CommandSurvey::begin(&before, asked)?;
+    let first = CommandSurvey::begin(&before, asked).map_err(unasked)?;
     let applied = match steps.steps.is_empty() {
         true => None,
-        false => Some(crate::verb::elf::bind::apply(steps, None)?.0),
+        false => Some(crate::verb::elf::bind::apply(steps, None, &FileChanges::begin())?),
     };
     // Whatever goes wrong from here on, the files are not left changed and unproven.
     let second = first.again(&after, asked);
     let verdict =
         second.and_then(|second| TidyVerdict::of(tidying, &first, &second, &after, asked));
-    let verdict = verdict.map_err(Failure::from);
-    match not_asked_to_end(&end).and(verdict) {
+    match not_asked_to_end(&end).and(verdict.map_err(unasked)) {
         Ok(verdict) => Ok((applied, verdict)),
         Err(Failure { status, error }) => {
             if let Some(id) = &applied {
@@ -49,6 +49,16 @@ pub fn apply(
             let error = error.context("changed, it could not be asked; all is as it was");
             Err(Failure { status, error })
         }
+    }
+}
+
+/// Why nothing more could be asked; if becalm was asked to end, with the status for that.
+fn unasked(error: SurveyError) -> Failure {
+    match error {
+        SurveyError::User(UserError::Stage(StageError::Interrupted(signal))) => {
+            asked_to_end(signal, error.to_string())
+        }
+        error => error.into(),
     }
 }
 
