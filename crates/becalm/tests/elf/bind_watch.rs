@@ -107,7 +107,7 @@ fn what_is_installed_in_a_directory_that_was_closed_at_first_is_bound_each_time(
     run(Command::new("chown").args(["-R", "65534:65534", &site.tree(), &state]));
     let unbound = site.scene.at("unbound");
     run(Command::new("cp").args(["--preserve", &app, &unbound]));
-    fs::set_permissions(&shut, Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&shut, Permissions::from_mode(0o000)).unwrap();
     let words = [&*becalm, "elf", "bind", "--watch", "--quiet=1", "--json", &site.tree()];
     let mut watching = Live::start(as_a_user(&words).env("XDG_STATE_HOME", &state));
     assert!(changed(&binding(&mut watching)).is_empty());
