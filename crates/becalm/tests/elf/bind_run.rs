@@ -189,7 +189,8 @@ fn numpy_is_imported_without_a_search_in_a_wheel_that_can_still_be_moved() {
     }
     let before = (numpy_in_vain(&packages), site.snapshot());
     // How many there are the processor decides: on Intel's the loader tries more sub-directories.
-    assert!(before.0.len() >= 8, "{:?}", before.0);
+    let least = if cfg!(target_arch = "x86_64") { 8 } else { 7 };
+    assert!(before.0.len() >= least, "{:?}", before.0);
     let mut bind = site.becalm(&["elf", "bind", "--json", "--run"]);
     bind.args([&*site.tree(), "--", "/usr/bin/python3", "-B", "-c", "import numpy"]);
     let ran = run(bind.env("PYTHONPATH", &packages));
