@@ -41,12 +41,13 @@ fn check(image: &Path) {
 }
 
 /// The lines of dumpe2fs about the whole filesystem and its groups, but those that tell one
-/// image from another made with the same measures.
+/// image from another made with the same measures. Which characters names are hashed as mke2fs
+/// takes from its processor, and an image of ours has one answer on each.
 fn measures(image: &Path) -> Vec<String> {
     let differ = ["UUID", "Hash Seed", "created:", "write time", "Last checked", "Reserved block"];
     let text = said("dumpe2fs", &[image.to_str().unwrap()]);
     let lines = text.lines().filter(|line| !differ.iter().any(|word| line.contains(word)));
-    lines.map(str::to_owned).collect()
+    lines.map(|line| line.replace(" unsigned_directory_hash", " signed_directory_hash")).collect()
 }
 
 #[test]
@@ -70,6 +71,9 @@ fn the_measures_are_those_of_mke2fs() {
         let root = root.to_str().unwrap();
         let options = ["-q", "-t", "ext3", "-b", "4096", "-m", "0", "-d", root];
         said("mke2fs", &[&options[..], &[theirs.to_str().unwrap()]].concat());
+        assert!(
+            said("dumpe2fs", &["-h", ours.to_str().unwrap()]).contains(" signed_directory_hash")
+        );
         let (ours, theirs) = (measures(&ours), measures(&theirs));
         for (ours, theirs) in ours.iter().zip(&theirs) {
             assert_eq!(ours, theirs, "{size}");

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crate::object::ElfClass;
 use crate::setting::GlibcProfile;
-use crate::setting::machine;
+use crate::setting::machine::{self, Chars};
 
 const OLD_MAGIC: &[u8] = b"ld.so-1.7.0";
 /// The magic, then padding up to `nlibs`.
@@ -36,6 +36,8 @@ pub struct LdSoCache {
     entries: usize,
     entry_size: usize,
     count: usize,
+    /// How bytes compared for who sorted the names: as this machine's do.
+    chars: Chars,
     /// Of each name below glibc-hwcaps in the cache: its rank, 1 the best; 0 not for this CPU.
     ranks: Vec<u32>,
 }
@@ -64,7 +66,8 @@ impl LdSoCache {
             return cache;
         }
         let (entries, entry_size) = (OLD_HEADER, OLD_ENTRY);
-        Some(LdSoCache { bytes, texts, entries, entry_size, count, ranks: Vec::new() })
+        let chars = machine::chars(profile);
+        Some(LdSoCache { bytes, texts, entries, entry_size, count, chars, ranks: Vec::new() })
     }
 
     /// The new format from `at` on; nothing if it is not there. What is inside is nothing if it
@@ -94,6 +97,7 @@ impl LdSoCache {
             entries: at + NEW_HEADER,
             entry_size: NEW_ENTRY,
             count: count.min(room),
+            chars: machine::chars(profile),
             ranks: Vec::new(),
         };
         cache.ranks = cache.hwcap_ranks(at, profile).unwrap_or_default();
@@ -137,7 +141,7 @@ impl LdSoCache {
         let mut best: Option<&[u8]> = None;
         let mut best_rank = u32::MAX;
         for at in first..self.count {
-            if self.key(at).is_none_or(|key| compare(name, key) != Ordering::Equal) {
+            if !self.is_called(at, name) {
                 break;
             }
             let entry = self.entries + at * self.entry_size;
@@ -181,12 +185,10 @@ impl LdSoCache {
         let (mut left, mut right) = (0, self.count);
         while left < right {
             let middle = (left + right - 1) / 2;
-            match compare(name, self.key(middle)?) {
+            match compare(name, self.key(middle)?, self.chars) {
                 Ordering::Equal => {
-                    let same = |at: usize| {
-                        self.key(at).is_some_and(|key| compare(name, key) == Ordering::Equal)
-                    };
-                    let before = (0..middle).rev().take_while(|at| same(*at)).count();
+                    let same = |at: &usize| self.is_called(*at, name);
+                    let before = (0..middle).rev().take_while(same).count();
                     return Some(middle - before);
                 }
                 Ordering::Less => left = middle + 1,
@@ -194,6 +196,10 @@ impl LdSoCache {
             }
         }
         None
+    }
+
+    fn is_called(&self, at: usize, name: &[u8]) -> bool {
+        self.key(at).is_some_and(|key| compare(name, key, self.chars) == Ordering::Equal)
     }
 
     fn key(&self, at: usize) -> Option<&[u8]> {
@@ -216,14 +222,15 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(bytes))
 }
 
-/// `_dl_cache_libcmp`: numbers compare as numbers.
-fn compare(mut left: &[u8], mut right: &[u8]) -> Ordering {
+/// `_dl_cache_libcmp`: numbers compare as numbers, and the NUL at a name's end as a character.
+fn compare(mut left: &[u8], mut right: &[u8], chars: Chars) -> Ordering {
     loop {
-        let (first, second) = (left.first().copied(), right.first().copied());
-        let Some(one) = first else {
-            return if second.is_none() { Ordering::Equal } else { Ordering::Less };
-        };
-        match (one.is_ascii_digit(), second.is_some_and(|byte| byte.is_ascii_digit())) {
+        let first = |name: &[u8]| name.first().copied().unwrap_or(0);
+        let (one, two) = (first(left), first(right));
+        if one == 0 {
+            return chars.compare(one, two);
+        }
+        match (one.is_ascii_digit(), two.is_ascii_digit()) {
             (true, true) => {
                 let (one, two) = (number(&mut left), number(&mut right));
                 if one != two {
@@ -233,13 +240,8 @@ fn compare(mut left: &[u8], mut right: &[u8]) -> Ordering {
             }
             (true, false) => return Ordering::Greater,
             (false, true) => return Ordering::Less,
-            (false, false) => {
-                let (one, two) = (one as i8, second.unwrap_or(0) as i8);
-                if one != two {
-                    return one.cmp(&two);
-                }
-                (left, right) = (&left[1..], &right[1..]);
-            }
+            (false, false) if one != two => return chars.compare(one, two),
+            (false, false) => (left, right) = (&left[1..], &right[1..]),
         }
     }
 }

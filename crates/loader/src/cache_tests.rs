@@ -142,11 +142,31 @@ fn the_old_format_is_read_alone_and_with_the_new_one_behind_it() {
 
 #[test]
 fn numbers_in_names_compare_as_numbers() {
-    assert_eq!(compare(b"libz.so.9", b"libz.so.10"), Ordering::Less);
-    assert_eq!(compare(b"liba.so.010", b"liba.so.10"), Ordering::Equal);
-    assert_eq!(compare(b"lib1", b"liba"), Ordering::Greater);
-    assert_eq!(compare(b"liba", b"liba"), Ordering::Equal);
-    assert_eq!(compare(b"lib", b"liba"), Ordering::Less);
+    for chars in [Chars::Signed, Chars::Unsigned] {
+        assert_eq!(compare(b"libz.so.9", b"libz.so.10", chars), Ordering::Less);
+        assert_eq!(compare(b"liba.so.010", b"liba.so.10", chars), Ordering::Equal);
+        assert_eq!(compare(b"lib1", b"liba", chars), Ordering::Greater);
+        assert_eq!(compare(b"liba", b"liba", chars), Ordering::Equal);
+        assert_eq!(compare(b"lib", b"liba", chars), Ordering::Less);
+    }
+}
+
+/// The cache is sorted backwards by it: who compares otherwise does not find what is there.
+#[test]
+fn beyond_ascii_names_compare_as_the_machines_characters_do() {
+    let (accented, plain, short) = ("lib\u{e9}.so", "liba.so", "lib");
+    let compared = |one: &str, two: &str, chars| compare(one.as_bytes(), two.as_bytes(), chars);
+    assert_eq!(compared(accented, plain, Chars::Signed), Ordering::Less);
+    assert_eq!(compared(accented, plain, Chars::Unsigned), Ordering::Greater);
+    assert_eq!(compared(short, accented, Chars::Signed), Ordering::Greater);
+    assert_eq!(compared(short, accented, Chars::Unsigned), Ordering::Less);
+    let found = |names: [&'static str; 3], flags, profile: &GlibcProfile| {
+        let lines = names.map(|name| (name, name, flags, 0));
+        names.iter().all(|name| look(&new_format(&lines, &[]), name, profile).is_some())
+    };
+    let arm = GlibcProfile::aarch64((2, 36), Cpu::default());
+    assert!(found([plain, "lib.so", accented], PLAIN, &profile((2, 36))));
+    assert!(found([accented, plain, "lib.so"], 0xa03, &arm));
 }
 
 /// Deterministic: a failure names the round.

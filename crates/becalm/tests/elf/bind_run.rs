@@ -189,7 +189,9 @@ fn numpy_is_imported_without_a_search_in_a_wheel_that_can_still_be_moved() {
     }
     let before = (numpy_in_vain(&packages), site.snapshot());
     // How many there are the processor decides: on Intel's the loader tries more sub-directories.
-    assert!(before.0.len() >= 8, "{:?}", before.0);
+    // And libquadmath, the third library of the wheel's own, is x86's alone.
+    let (in_vain, own) = if cfg!(target_arch = "x86_64") { (8, 3) } else { (7, 2) };
+    assert!(before.0.len() >= in_vain, "{:?}", before.0);
     let mut bind = site.becalm(&["elf", "bind", "--json", "--run"]);
     bind.args([&*site.tree(), "--", "/usr/bin/python3", "-B", "-c", "import numpy"]);
     let ran = run(bind.env("PYTHONPATH", &packages));
@@ -197,7 +199,7 @@ fn numpy_is_imported_without_a_search_in_a_wheel_that_can_still_be_moved() {
     let bound: Value = serde_json::from_str(&ran.out()).unwrap();
     let named = bound["changes"].as_array().unwrap().iter();
     let named = named.flat_map(|change| change["needed"].as_array().unwrap());
-    assert!(named.clone().count() >= 3, "{bound}");
+    assert!(named.clone().count() >= own, "{bound}");
     assert!(named.clone().all(|name| name["new"].as_str().unwrap().starts_with("$ORIGIN/")));
 
     let moved = PathBuf::from(site.scene.at("moved"));

@@ -184,5 +184,5 @@ fn without_hwcap(directory: &[u8]) -> Option<&[u8]> {
 #[rustfmt::skip]
 const HWCAPS: &[&[u8]] = &[
     b"tls", b"x86_64", b"haswell", b"xeon_phi", b"avx512_1", b"i686", b"i586", b"i486", b"sse2",
-    b"aarch64", b"atomics", b"power8", b"power9", b"glibc-hwcaps",
+    b"aarch64", b"cpuid", b"atomics", b"power8", b"power9", b"glibc-hwcaps",
 ];

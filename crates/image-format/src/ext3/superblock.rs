@@ -80,7 +80,7 @@ impl Ext3Superblock<'_> {
             (264, self.time),
             (328, (journal_size >> 32) as u32),
             (332, journal_size as u32),
-            // Names are hashed as signed chars.
+            // Names are hashed as signed chars, whichever processor's kernel mounts it.
             (352, 1),
             (584, self.overhead),
         ];

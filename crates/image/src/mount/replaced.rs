@@ -22,9 +22,9 @@ use crate::heal::ReplaceableLibrary;
 /// Where glibc looks before it looks into a directory itself; before 2.37 by names of hardware, one
 /// within the other, and since 2.33 in levels of it. Which of them it takes is the processor's choice.
 const LEVELS: &str = "glibc-hwcaps";
-const HARDWARE: [&str; 12] = [
-    "tls", "x86_64", "haswell", "avx512_1", "xeon_phi", "i686", "sse2", "aarch64", "atomics",
-    "power8", "power9", "power10",
+const HARDWARE: [&str; 13] = [
+    "tls", "x86_64", "haswell", "avx512_1", "xeon_phi", "i686", "sse2", "aarch64", "cpuid",
+    "atomics", "power8", "power9", "power10",
 ];
 /// How many names of hardware are one within the other.
 const DEEPEST: usize = 4;

@@ -2,6 +2,7 @@
 //! ld.so.cache are marked with.
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 
 use super::GlibcProfile;
 use super::profile::X86_64;
@@ -23,6 +24,27 @@ pub(crate) fn cache_flags(profile: &GlibcProfile) -> u32 {
 /// `_dl_cache_check_flags`: where nothing else is said, a library of any libc will do.
 pub(crate) fn takes_cache_flags(profile: &GlibcProfile, flags: u32) -> bool {
     flags == cache_flags(profile) || (profile.machine == I386 && flags == 1)
+}
+
+/// What a plain `char` of C is, which decides how bytes beyond ASCII compare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Chars {
+    Signed,
+    Unsigned,
+}
+
+impl Chars {
+    pub fn compare(self, one: u8, two: u8) -> Ordering {
+        match self {
+            Chars::Signed => (one as i8).cmp(&(two as i8)),
+            Chars::Unsigned => one.cmp(&two),
+        }
+    }
+}
+
+/// Signed on x86 (its System V ABIs), unsigned on 64-bit Arm (AAPCS64, "Arithmetic types").
+pub(crate) fn chars(profile: &GlibcProfile) -> Chars {
+    if profile.machine == AARCH64 { Chars::Unsigned } else { Chars::Signed }
 }
 
 impl Identity {

@@ -121,6 +121,31 @@ fn names_with_numbers_are_found_in_a_large_cache() {
     assert!(simulation.missing.is_empty());
 }
 
+/// By whether this machine's plain `char` is signed the cache is sorted, and searched.
+#[test]
+fn names_beyond_ascii_are_found_where_this_machine_s_ldconfig_puts_them() {
+    let shop = Workshop::new();
+    let names = [
+        "libq.so",
+        "libq.so\u{e9}",
+        "lib\u{e9}.so",
+        "lib\u{e9}a.so",
+        "lib\u{ff}.so",
+        "liba.so",
+        "libz.so",
+    ];
+    let libraries = names.map(|name| shop.library(&format!("lib/{name}"), &[], &[]));
+    let needs: Vec<&Path> = libraries.iter().map(PathBuf::as_path).collect();
+    let program = shop.program("program", &needs, &[]);
+    for more in [vec![], vec![format!("/usr{LIB}").into()]] {
+        let directories = [vec![shop.path("lib")], more].concat();
+        let simulation = true_simulation(&Run::of(&program), &etc(&shop, &directories, &[]));
+        let of_cache = simulation.objects.iter().filter(|object| object.how == FoundBy::Cache);
+        let of_cache: Vec<_> = of_cache.map(|object| object.asked_as.as_os_str()).collect();
+        assert!(names.iter().all(|name| of_cache.contains(&name.as_ref())), "{of_cache:?}");
+    }
+}
+
 #[test]
 fn what_the_cache_names_may_be_gone_or_wrong_and_the_cache_may_be_missing_or_damaged() {
     let shop = Workshop::new();

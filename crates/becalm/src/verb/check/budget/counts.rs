@@ -237,8 +237,9 @@ fn name_of(bytes: &[u8]) -> Name {
 /// Directories that the loader looks in by type of processor, below each that it is told of: those of
 /// glibc up to 2.36 beside `glibc-hwcaps` (its sysdeps/**/dl-procinfo.h and elf/dl-hwcaps.c).
 #[rustfmt::skip]
-const BY_PROCESSOR: [&[u8]; 8] = [
-    b"tls", b"x86_64", b"haswell", b"xeon_phi", b"avx512_1", b"aarch64", b"atomics", b"glibc-hwcaps",
+const BY_PROCESSOR: [&[u8]; 9] = [
+    b"tls", b"x86_64", b"haswell", b"xeon_phi", b"avx512_1", b"aarch64", b"cpuid", b"atomics",
+    b"glibc-hwcaps",
 ];
 
 /// The directory that a path lies in, where those by type of processor count as what they lie in.
@@ -304,6 +305,7 @@ mod tests {
             ("/opt/a/lib/libm.so.6", "/opt/a/lib"),
             ("/opt/a/lib/glibc-hwcaps/x86-64-v3/libm.so.6", "/opt/a/lib"),
             ("/opt/a/lib/tls/haswell/x86_64/libm.so.6", "/opt/a/lib"),
+            ("/opt/a/lib/tls/aarch64/cpuid/libm.so.6", "/opt/a/lib"),
             ("/opt/a/lib/tls", "/opt/a/lib"),
             ("/tls", "/"),
             ("name", ""),
