@@ -330,7 +330,7 @@ fn what_proc_says_of_itself_is_the_programs() {
         "echo x > f; exec 5> /proc/$$/comm; cat f >&5; echo $?; cat f > /proc/$$/comm; cat /proc/$$/comm",
     );
     same(
-        "readlink /proc/$$/fd/1 > o; cut -c1-5 o; ls /proc/$$/fd 2> /dev/null | wc -l; exec 2> /dev/null; cp file /proc/$$/fd/8 8> z; echo $?",
+        "readlink /proc/$$/fd/1 > o; cut -c1-5 o; ls /proc/$$/fd > l; wc -l < l; exec 2> /dev/null; cp file /proc/$$/fd/8 8> z; echo $?",
     );
     same("touch /proc/self/cwd/x; cat /proc/self/cwd/file; chmod 600 /proc/self/cwd/file; ls");
 }
