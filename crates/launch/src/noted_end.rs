@@ -1,12 +1,20 @@
 //! A request to end that is noted, for work that must not be left in the middle.
 
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 use crate::signals;
 use crate::stop;
 
 /// The first signal that was noted; 0 for none.
 static NOTED: AtomicI32 = AtomicI32::new(0);
+
+/// Whether there is a [`NotedEnd`].
+static IS_NOTING: AtomicBool = AtomicBool::new(false);
+
+/// Whether signals that ask this process to end are noted.
+pub(crate) fn is_noting() -> bool {
+    IS_NOTING.load(Ordering::Relaxed)
+}
 
 /// Only what may be done in a handler (signal-safety(7)).
 extern "C" fn note(signal: i32) {
@@ -27,6 +35,7 @@ impl NotedEnd {
     /// From now on.
     pub fn begin() -> NotedEnd {
         NOTED.store(0, Ordering::Relaxed);
+        IS_NOTING.store(true, Ordering::Relaxed);
         let asking = stop::asking();
         let asking = (1..=64).filter(|signal| signals::has(&asking, *signal));
         let before = asking.map(|signal| (signal, handled(signal, &noting()))).collect();
@@ -48,6 +57,7 @@ impl Drop for NotedEnd {
         for (signal, before) in &self.before {
             handled(*signal, before);
         }
+        IS_NOTING.store(false, Ordering::Relaxed);
     }
 }
 

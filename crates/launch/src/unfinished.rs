@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 
 use crate::signals::{self, SignalQueue};
-use crate::stop;
+use crate::{noted_end, stop};
 
 /// So often, and this far apart, is removed what other threads still write to.
 const TRIES: usize = 1000;
@@ -19,7 +19,8 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// A file or directory that is being made, and has not got its name. While this lives, what asks
 /// this process to end (Ctrl-C, `kill`, a terminal that closes) first has it removed; then the
 /// process ends by that signal, as it would have at once. Where the thread has
-/// [`EndRequests`](crate::EndRequests), the signal waits for whoever looks at these.
+/// [`EndRequests`](crate::EndRequests), or the process notes what asks it to end
+/// ([`NotedEnd`](crate::NotedEnd)), the signal waits for whoever looks at these.
 pub struct Unfinished {
     work: Arc<UnfinishedWork>,
     /// Ends the watching.
@@ -56,7 +57,8 @@ impl Unfinished {
             let work = Arc::new(work);
             let (watched, end) = (work.clone(), over.clone());
             let watch = || thread::Builder::new().spawn(move || watched.watch(&queue, &end));
-            let watching = if stop::is_heeded() { None } else { Some(watch()?) };
+            let is_heeded = stop::is_heeded() || noted_end::is_noting();
+            let watching = if is_heeded { None } else { Some(watch()?) };
             Ok((made, work, watching))
         });
         match begun {
