@@ -176,7 +176,10 @@ fn undo(args: &UndoArgs, options: Options) -> Result<u8, Failure> {
         error => of(error, &id, files.unwrap_or(0)),
     })?;
     let told = tell(&undone, args);
-    changes.end("asked to end once files were renamed: what could be undone is")?;
+    changes.end(match args.dry_run {
+        true => "asked to end",
+        false => "asked to end once files were renamed: what could be undone is",
+    })?;
     told?;
     let is_asked_for = undone.skipped.is_empty() || args.skip_changed;
     Ok(if is_asked_for { 0 } else { NO })
