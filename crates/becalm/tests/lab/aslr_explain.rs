@@ -32,7 +32,11 @@ int main(int argc, char **argv) {
     for (int i = 1; i + 1 < argc; i += 2)
         is_slow &= of(argv[i]) % 32 == strtoull(argv[i + 1], 0, 10) % 32 &&
             (strcmp(argv[i], "distance") || of(argv[i]) == strtoull(argv[i + 1], 0, 10));
-    if (argc == 2) { printf("%llu\n", (unsigned long long)of(argv[1])); return 0; }
+    const char *tells = getenv("TELLS");
+    if (argc == 2 || (tells && *tells == 'y')) {
+        printf("%llu\n", (unsigned long long)of(argv[1]));
+        return 0;
+    }
     volatile unsigned long sum = cbrt(argc);
     for (unsigned long i = 0; i < 8000000ul * (is_slow ? 3 : 1); i++) sum += i;
     printf("this is not for becalm's answer\n");
@@ -111,17 +115,19 @@ fn the_stack_is_moved_alone() {
     let scene = Scene::new();
     let program = moody(&scene);
     let layout = "layout:0x2b+0x40";
-    // The frame lies where it does with as many arguments of the same lengths.
-    let value = (0..32).map(|place| format!("{place:02}")).find_map(|place| {
+    // The frame lies where it does with as many arguments and variables of the same lengths.
+    let with = |tells: &str, line: &[&str], place: &str| {
         let mut becalm = Command::new(BECALM);
-        let line =
-            ["lab", "aslr", "explain", layout, "--threshold", "60", "--rounds", "1", "--json"];
-        becalm.args(line).args(["--", &program, "stack", &place]);
-        let value = answer::parse(run(becalm.current_dir(scene.directory())).out());
-        (value["cause"] != "not_slow")
-            .then(|| explained(&scene, layout, &[&program, "stack", &place]))
-    });
-    let value = value.unwrap();
+        becalm.args(line).args(["--", &program, "stack", place]).env("TELLS", tells);
+        run(becalm.current_dir(scene.directory()))
+    };
+    let told = with("y", &["run", "--aslr", layout], "00");
+    let place: u64 = told.out().trim().parse().unwrap();
+    let place = format!("{:02}", place % 32);
+    let explained =
+        with("n", &["lab", "aslr", "explain", layout, "--threshold", "60", "--json"], &place);
+    assert_eq!(explained.code(), 0, "{}", explained.err());
+    let value = answer::parse(explained.out());
     assert_eq!(
         (value["cause"].as_str(), named(&value)),
         (Some("alone"), vec!["stack"]),
