@@ -160,6 +160,12 @@ pub fn layouts() -> u64 {
     layouts_within(getrlimit(Resource::Stack).maximum, address_space(), page_size())
 }
 
+/// How many layouts there are where the hard limit of the stack is out of the way: what the addresses of a process
+/// allow, as of all processes of this kernel's.
+pub fn unlimited_layouts() -> u64 {
+    layouts_within(None, address_space(), page_size())
+}
+
 /// The same, of a hard limit, as many addresses, and pages of this size, each in bytes.
 fn layouts_within(hard: Option<u64>, addresses: u64, page: u64) -> u64 {
     let most = addresses / MOST_GAP_PART;

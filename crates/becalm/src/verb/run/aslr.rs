@@ -6,7 +6,7 @@ use std::str::FromStr;
 use anyhow::{Context, anyhow};
 use job::LaunchedRank;
 use launch::layout::seed;
-use launch::layout::{self, LayoutError, LayoutOffset, MOST_LAYOUTS, MemoryLayout, Untouched};
+use launch::layout::{self, LayoutError, LayoutOffset, MemoryLayout, Untouched};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -156,7 +156,7 @@ fn draw_for_job(given: Option<&str>) -> Result<DrawnLayout, Failure> {
         }
     };
     let layouts = layout::layouts();
-    if (2..MOST_LAYOUTS).contains(&layouts) {
+    if (2..layout::unlimited_layouts()).contains(&layouts) {
         notes.push(format!(
             "the hard limit of the stack allows {layouts} layouts, and one of a rank under \
              another limit may differ"
