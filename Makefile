@@ -25,8 +25,8 @@ DEMO ?= bash -c 'for tool in /usr/bin/*; do basename "$$tool"; done >/dev/null'
 endif
 
 .DEFAULT_GOAL := help
-PHASES := tools format crates compile suite build installed arm packages
-.PHONY: help demo static test $(PHASES) cross test-arm package bench install docs clean
+PHASES := tools format crates compile suite builds installed arm packages
+.PHONY: help demo static build test $(PHASES) cross test-arm package bench install docs clean
 
 help: ## list these errands
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -75,6 +75,13 @@ suite:
 	@# Tests press Ctrl-C, to which what a script starts with & is deaf; and Modules' Tcl reads names of
 	@# files by the locale.
 	LANG=$${LANG:-C.UTF-8} env --default-signal=HUP,INT,QUIT cargo test --locked --workspace --no-fail-fast
+
+# The last step of a build with all optimisation is one processor's work, some minutes long: what the other ones
+# do meanwhile is build for Arm.
+builds:
+	@tests/arm/built >/dev/null & other=$$!; \
+	$(MAKE) --no-print-directory build; status=$$?; \
+	wait $$other && exit $$status
 
 # What is installed (`make build`) is optimised as no build for tests is: what that alone breaks is
 # seen here.

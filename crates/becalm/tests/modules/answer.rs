@@ -15,6 +15,17 @@ pub fn settle() {
     std::thread::sleep(Duration::from_millis(3_100));
 }
 
+/// Does it with [`all`], all at once: who waits for [`settle`] leaves the processor to others.
+pub fn with_each(test: impl Fn(&Modules) + Sync) {
+    let all = all();
+    let test = &test;
+    std::thread::scope(|scope| {
+        for modules in &all {
+            scope.spawn(move || test(modules));
+        }
+    });
+}
+
 /// What somebody sees of an answer.
 pub fn seen(output: &Output) -> (Option<i32>, String, String) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -208,7 +219,7 @@ fn what_is_otherwise_each_time_is_not_remembered_and_it_is_said_why() {
         ("interp create x; x eval {info exists env(HOME)}", "it makes an interpreter"),
         ("interp create x; interp limit x time -seconds [expr {1 << 40}]", "it makes"),
     ];
-    for modules in &all() {
+    with_each(|modules| {
         let scene = tree();
         for (at, (line, _)) in cases.iter().enumerate() {
             scene.file(&format!("case/{at}"), &format!("#%Module\n{line}\nsetenv CASE {at}\n"));
@@ -227,12 +238,12 @@ fn what_is_otherwise_each_time_is_not_remembered_and_it_is_said_why() {
         asking.agree(&["save", "mine"]);
         asking.agree(&["save", "mine"]);
         assert!(asking.why(&["save", "mine"]).starts_with("never remembered"));
-    }
+    });
 }
 
 #[test]
 fn variables_count_where_they_were_read_and_only_there() {
-    for modules in &all() {
+    with_each(|modules| {
         let scene = tree();
         scene.file("reads/1", "#%Module\nif {[info exists env(SITE)]} { setenv AT $env(SITE) }\n");
         scene.file("unsets/1", "#%Module\nsetenv AT [catch {unset ::env(SITE)}]\n");
@@ -255,7 +266,7 @@ fn variables_count_where_they_were_read_and_only_there() {
         // More is asked for since: once more it is asked without.
         plain.agree(&words);
         plain.is_remembered(&words);
-    }
+    });
 }
 
 /// Modules asks for the whole environment before; and who appends asks for what was there.
@@ -277,7 +288,7 @@ fn a_variable_that_was_not_set_counts_however_it_was_asked_for() {
         "setenv AT [llength [array names env SITE]][info exists env(SITE)]",
         "set AT [interp create]; setenv AT [interp eval $AT {info exists ::env(SITE)}]",
     ];
-    for modules in &all() {
+    with_each(|modules| {
         let scene = tree();
         for (at, read) in reads.iter().enumerate() {
             scene.file(&format!("reads/{at}"), &format!("#%Module\n{read}\n"));
@@ -303,12 +314,12 @@ fn a_variable_that_was_not_set_counts_however_it_was_asked_for() {
         let who = "\n  the user, groups, rights, umask, limits and blocked signals of who asks\n";
         assert!(why.contains("\n  $LC_*\n") && why.contains(who), "{why}");
         Asking::new(&scene, modules).with("OTHER", "1").is_remembered(&words);
-    }
+    });
 }
 
 #[test]
 fn an_answer_goes_where_it_was_asked_from_and_fails_as_modules_does() {
-    for modules in &all() {
+    with_each(|modules| {
         let scene = tree();
         settle();
         let asking = Asking::new(&scene, modules);
@@ -321,12 +332,12 @@ fn an_answer_goes_where_it_was_asked_from_and_fails_as_modules_does() {
             let words = ["load", "gcc"];
             assert_eq!(into_full(asking.becalm(&words)), into_full(asking.real(&words)));
         }
-    }
+    });
 }
 
 #[test]
 fn a_working_directory_counts_only_where_a_path_is_relative() {
-    for modules in &all() {
+    with_each(|modules| {
         let scene = tree();
         let elsewhere = scene.at("elsewhere");
         fs::create_dir(&elsewhere).unwrap();
@@ -343,7 +354,7 @@ fn a_working_directory_counts_only_where_a_path_is_relative() {
             there(words);
             asking.agree(words);
         }
-    }
+    });
 }
 
 #[test]

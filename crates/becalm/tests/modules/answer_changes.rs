@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use crate::answer::{Asking, settle, tree};
+use crate::answer::{Asking, settle, tree, with_each};
 use crate::scene::{Modulepath, all};
 
 type Change = fn(&Modulepath);
@@ -128,7 +128,7 @@ fn after_each_kind_of_change_the_answer_is_that_of_now() {
 
 #[test]
 fn a_modulefile_that_was_mended_is_remembered_again() {
-    for modules in &all() {
+    with_each(|modules| {
         let scene = tree();
         let module = scene.file("clock/1", "#%Module\nclock seconds\nsetenv A 1\n");
         settle();
@@ -140,7 +140,7 @@ fn a_modulefile_that_was_mended_is_remembered_again() {
         settle();
         asking.agree(&words);
         asking.is_remembered(&words);
-    }
+    });
 }
 
 #[test]

@@ -8,12 +8,12 @@ use std::process::{Child, Command, Output, Stdio};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::BECALM;
-use crate::answer::{Asking, seen, settle, tree};
+use crate::answer::{Asking, seen, settle, tree, with_each};
 use crate::scene::all;
 
 #[test]
 fn on_a_full_disk_nothing_is_remembered_and_nothing_is_left_half_written() {
-    for modules in &all() {
+    with_each(|modules| {
         let scene = tree();
         settle();
         let asking = Asking::new(&scene, modules);
@@ -46,7 +46,7 @@ fn on_a_full_disk_nothing_is_remembered_and_nothing_is_left_half_written() {
         assert_eq!(listed("full"), "");
         // There is room again.
         assert!(listed("empty").lines().any(|name| name.starts_with("a-")), "{}", listed("empty"));
-    }
+    });
 }
 
 /// How a command ends that is interrupted, as by Ctrl-C, once its modulefile has said that it runs.
@@ -67,7 +67,7 @@ fn interrupted(mut command: Command) -> Output {
 
 #[test]
 fn a_modulefile_that_never_ends_is_interrupted_as_without_becalm() {
-    for modules in &all() {
+    with_each(|modules| {
         let scene = tree();
         scene.file("forever/1", "#%Module\nputs stderr forever\nwhile 1 {}\n");
         settle();
@@ -79,7 +79,7 @@ fn a_modulefile_that_never_ends_is_interrupted_as_without_becalm() {
             assert_eq!((output.status, output.stdout), (real.status, real.stdout.clone()));
         }
         assert!(!asking.why(words).starts_with("remembered"), "{}", asking.why(words));
-    }
+    });
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn a_modulefile_of_a_hundred_megabytes_is_read_once() {
 
 #[test]
 fn where_no_file_may_be_long_modules_answers() {
-    for modules in &all() {
+    with_each(|modules| {
         let scene = tree();
         settle();
         let asking = Asking::new(&scene, modules);
@@ -146,12 +146,12 @@ fn where_no_file_may_be_long_modules_answers() {
         let real = to_file(asking.real(words));
         assert!(real.1.starts_with("153\n"), "{real:?}");
         assert_eq!(to_file(asking.becalm(words)), real);
-    }
+    });
 }
 
 #[test]
 fn what_is_written_before_something_that_is_not_done_twice_is_written_once_and_in_its_order() {
-    for modules in &all() {
+    with_each(|modules| {
         let scene = tree();
         let says = "puts stderr first\nputs stdout {echo first;}\nexec true\nputs stderr second\n";
         scene.file("says/1", &format!("#%Module\n{says}setenv SAYS yes\n"));
@@ -162,12 +162,12 @@ fn what_is_written_before_something_that_is_not_done_twice_is_written_once_and_i
         }
         let why = asking.why(&["load", "says"]);
         assert!(why.starts_with("never remembered: it starts a program"), "{why}");
-    }
+    });
 }
 
 #[test]
 fn a_pipe_that_a_modulefile_reads_is_opened_once() {
-    for modules in &all() {
+    with_each(|modules| {
         let scene = tree();
         let pipe = scene.at("pipe");
         let made = Command::new("mkfifo").arg(&pipe).status().unwrap();
@@ -183,7 +183,7 @@ fn a_pipe_that_a_modulefile_reads_is_opened_once() {
             let said = seen(&child.wait_with_output().unwrap());
             assert!(said.1.contains("hello"), "{said:?}");
         }
-    }
+    });
 }
 
 #[test]

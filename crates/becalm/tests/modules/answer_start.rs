@@ -4,8 +4,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
-use crate::answer::{Asking, settle, tree};
-use crate::scene::all;
+use crate::answer::{Asking, settle, tree, with_each};
 
 /// A program that is the first `manpath` of a search path.
 fn own_manpath(directory: &Path, script: &str) -> String {
@@ -18,7 +17,7 @@ fn own_manpath(directory: &Path, script: &str) -> String {
 
 #[test]
 fn the_start_of_a_shell_is_remembered_with_what_manpath_looked_at() {
-    for modules in &all() {
+    with_each(|modules| {
         let scene = tree();
         settle();
         let start = &["autoinit"];
@@ -40,12 +39,12 @@ fn the_start_of_a_shell_is_remembered_with_what_manpath_looked_at() {
             asking.agree(start);
             asking.is_remembered(start);
         }
-    }
+    });
 }
 
 #[test]
 fn another_manpath_is_asked_each_time() {
-    for modules in &all() {
+    with_each(|modules| {
         let scene = tree();
         let path = own_manpath(&scene.at("bin"), "#!/bin/sh\ndate +/man/%N\n");
         settle();
@@ -54,12 +53,12 @@ fn another_manpath_is_asked_each_time() {
         asking.agree(&["autoinit"]);
         let why = asking.why(&["autoinit"]);
         assert!(why.starts_with("never remembered: it starts /usr/bin/dash"), "{why}");
-    }
+    });
 }
 
 #[test]
 fn where_there_is_no_manpath_that_is_remembered_until_there_is_one() {
-    for modules in &all() {
+    with_each(|modules| {
         let scene = tree();
         let interpreter = scene.at("bin");
         fs::create_dir(&interpreter).unwrap();
@@ -70,7 +69,7 @@ fn where_there_is_no_manpath_that_is_remembered_until_there_is_one() {
         asking.is_remembered(&["autoinit"]);
         own_manpath(&interpreter, "#!/bin/sh\necho /man\n");
         asking.agree(&["autoinit"]);
-    }
+    });
 }
 
 /// Says which of several names are there, below a directory beside the modulepath.
@@ -84,7 +83,7 @@ fn looks(root: &Path, names: &[&str]) -> String {
 #[test]
 fn what_was_not_there_is_noticed_when_it_comes_in_whatever_way() {
     const MANY: [&str; 10] = ["n0", "n1", "n2", "n3", "n4", "n5", "n6", "n7", "n8", "dangling"];
-    for modules in &all() {
+    with_each(|modules| {
         let scene = tree();
         let root = scene.at("beside");
         fs::create_dir(&root).unwrap();
@@ -114,5 +113,5 @@ fn what_was_not_there_is_noticed_when_it_comes_in_whatever_way() {
         comes("many/1", &|| fs::write(scene.at("many/n7"), "").unwrap());
         comes("many/1", &|| fs::write(scene.at("target"), "").unwrap());
         comes("many/1", &|| fs::rename(scene.at("target"), scene.at("many/n2")).unwrap());
-    }
+    });
 }

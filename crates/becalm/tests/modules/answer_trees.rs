@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use crate::answer::{Asking, settle};
+use crate::answer::{Asking, settle, with_each};
 use crate::scene::{Modulepath, Modules, all};
 
 const WHATIS: &[&str] = &["whatis"];
@@ -71,7 +71,7 @@ const LOAD: &[&str] = &["load", "name001", "name002", "name003", "name004", "nam
 
 #[test]
 fn where_the_tree_is_watched_an_answer_of_few_modules_does_not_look_at_them() {
-    for modules in &all() {
+    with_each(|modules| {
         let scene = large();
         scene.index(modules);
         let mut watcher = scene.command(crate::BECALM, modules);
@@ -99,7 +99,7 @@ fn where_the_tree_is_watched_an_answer_of_few_modules_does_not_look_at_them() {
         asking.agree(LOAD);
         scene.file("name004/2", "#%Module\nsetenv FOUR changed\n");
         asking.agree(LOAD);
-    }
+    });
 }
 
 #[test]
