@@ -1,6 +1,6 @@
 //! What the shells of a command have counted, for people.
 
-use script::builtins::{CountedStarts, StartOutcomes};
+use script::builtins::{CountedStarts, StartOutcomes, is_for_programs};
 use term::number;
 use term::{Column, Table};
 
@@ -54,7 +54,20 @@ pub fn words(counted: &CountedStarts) -> String {
     if !told.is_empty() {
         text.push_str(&format!("; the rest because of {}", told.join("; ")));
     }
+    let exported = exported_for_programs();
+    if known.variables > 0 && !exported.is_empty() {
+        text.push_str(&format!(" (exported: {})", exported.join(", ")));
+    }
     text
+}
+
+/// Variables of becalm's own, and so of the command's, with which shells start each program.
+fn exported_for_programs() -> Vec<String> {
+    let all = std::env::vars_os().filter_map(|(name, value)| {
+        let name = name.into_string().ok()?;
+        is_for_programs(&name, &value.to_string_lossy()).then_some(name)
+    });
+    all.collect()
 }
 
 /// The same for each program that becalm knows.

@@ -61,14 +61,7 @@ fn builtins(input: &PlanInput) -> Result<Cure, String> {
     }
     let processes = inside.processes.len() as u64;
     if processes < STARTS {
-        return Err(match inside.may_read {
-            0 => "the shell cannot do itself what these programs are run for".to_owned(),
-            cats => format!(
-                "{} of these processes are cat or the like: what they read has to be read, in a \
-                 shell too, and from a pipe only the program can",
-                count(cats)
-            ),
-        });
+        return Err(too_few(&inside));
     }
     if !inside.are_taken(input.machine) {
         return Err("the shells of this machine do not take them (becalm doctor)".to_owned());
@@ -81,12 +74,13 @@ fn builtins(input: &PlanInput) -> Result<Cure, String> {
     Ok(Cure {
         storm: Storm::Fork,
         text: format!(
-            "Have {} do itself what it runs {} programs for; the script stays as it is",
+            "Have {} do itself what it runs {}{} programs for; the script stays as it is",
             if inside.shells.len() == 1 {
                 inside.shells.first().map_or("", |name| name)
             } else {
                 "each shell"
             },
+            if inside.uncertain > 0 { "up to " } else { "" },
             count(processes)
         ),
         command: Some(format!("becalm run --builtins -- {}", input.line)),
@@ -97,6 +91,28 @@ fn builtins(input: &PlanInput) -> Result<Cure, String> {
         predicted,
         effect,
     })
+}
+
+/// Why shells would do too little themselves.
+fn too_few(inside: &InsideProcesses) -> String {
+    let variables = inside.variables.iter().copied().collect::<Vec<_>>();
+    if !variables.is_empty() {
+        return format!(
+            "{} exported: a shell then starts each program",
+            match &variables[..] {
+                [one] => format!("{one} is"),
+                several => format!("{} are", several.join(", ")),
+            }
+        );
+    }
+    match inside.otherwise {
+        0 => "the shell cannot do itself what these programs are run for".to_owned(),
+        one => format!(
+            "{} of these processes are programs that a shell does itself, but not with these options, or not \
+             what a pipe brings",
+            count(one)
+        ),
+    }
 }
 
 /// What to write in the lines, where that is known to the letter.

@@ -1,16 +1,19 @@
-//! Which processes `becalm run --builtins` takes away for certain.
+//! Which processes `becalm run --builtins` takes away.
 //!
-//! bash does a program's work itself only for options that the library knows, and only where that
+//! A shell does a program's work itself only for options that the library knows, and only where that
 //! succeeds in silence; all else is run as before, and the look at the programs that comes
-//! first is then paid for nothing. So a process counts where its own words and its end say that it
-//! is of the first kind. `cat` never does: what it reads from may be a pipe.
+//! first is then paid for nothing. So a process counts where its own words, its variables and its end say that it
+//! is of the first kind. Of some, that hangs on files too, or on where their input comes from, which the recording does
+//! not tell: these count as what may be done, and are told apart.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use recording::{Attributor, Cause, Exec, ExitStatus, Kind, Process, ProcessId, Recording};
+use script::builtins::{InsideByWords, inside_by_words, is_for_programs, is_of_another_locale};
+use script::lines::ScriptLines;
 
 use crate::binding::base_name;
 use crate::machine::Machine;
@@ -19,12 +22,16 @@ use crate::reach::{Reach, ShellReach};
 
 /// The processes of a recording that shells start, and would do without.
 pub(crate) struct InsideProcesses<'r> {
-    /// Those that they would do without.
+    /// Those that they would do without, for certain or if files are as the library takes them.
     pub processes: HashSet<ProcessId>,
+    /// How many of these hang on files.
+    pub uncertain: u64,
     /// How many processes they start.
     pub of_shells: u64,
-    /// Of those, how many are programs that a shell may do itself, or may not: as it comes.
-    pub may_read: u64,
+    /// Of those, how many are programs that a shell does itself, but not as they are run here.
+    pub otherwise: u64,
+    /// Exported variables with which shells start programs as ever.
+    pub variables: BTreeSet<&'r str>,
     /// The shells that would: `bash`, `dash`.
     pub shells: BTreeSet<String>,
     /// Scripts that are executed themselves, and shells that have the library by who starts them.
@@ -42,7 +49,9 @@ impl<'r> InsideProcesses<'r> {
         let mut inside = InsideProcesses {
             processes: HashSet::new(),
             of_shells: 0,
-            may_read: 0,
+            uncertain: 0,
+            otherwise: 0,
+            variables: BTreeSet::new(),
             shells: BTreeSet::new(),
             files: BTreeSet::new(),
             reading: 0,
@@ -50,6 +59,7 @@ impl<'r> InsideProcesses<'r> {
             looks: 0,
         };
         let reach = Reach::of(recording);
+        let lines = StartingLines::of(recording);
         for process in &recording.processes {
             for exec in &process.execs {
                 match reach.shell(exec) {
@@ -62,26 +72,54 @@ impl<'r> InsideProcesses<'r> {
             let Some(shell) = started_by(recording, process) else { continue };
             let Some(exec) = process.execs.first() else { continue };
             let Some(reached) = reach.shell(shell) else { continue };
-            inside.of_shells += 1;
-            if is_succeeded(process) && is_known(recording, exec) {
-                inside.processes.insert(process.id);
-                let name = base_name(recording.path(shell.image));
-                inside.looks += match exec.argv.first() {
-                    _ if name == b"dash" => DASH_LOOKS,
+            let text = lines.of_process(recording, process);
+            inside.add(recording, process, (shell, reached), exec, text);
+        }
+        inside
+    }
+
+    fn add(
+        &mut self,
+        recording: &'r Recording,
+        process: &Process,
+        (shell, reached): (&'r Exec, ShellReach),
+        exec: &'r Exec,
+        text: Option<&str>,
+    ) {
+        self.of_shells += 1;
+        let name = recording::shown(base_name(recording.path(exec.path)));
+        let host = base_name(recording.path(shell.image));
+        let found = inside_by_words(&name, exec.argv.get(1..).unwrap_or_default());
+        let found = found.filter(|found| {
+            is_succeeded(process, &name)
+                && !text.is_some_and(|text| has_own_variables(text, &name))
+                && (*found != InsideByWords::ByItsInput
+                    || text.is_some_and(|text| brings_input(text, &name, host == b"bash")))
+        });
+        let for_program = |(variable, value): &&(String, String)| {
+            is_for_programs(variable, value) || is_of_another_locale(&name, variable, value)
+        };
+        let variable = exec.env.iter().find(for_program).map(|(variable, _)| &**variable);
+        match found {
+            Some(found) if variable.is_none() => {
+                self.processes.insert(process.id);
+                self.uncertain += u64::from(found != InsideByWords::Always);
+                self.looks += match exec.argv.first() {
+                    _ if host == b"dash" => DASH_LOOKS,
                     Some(word) if word.contains('/') => PATH_LOOKS,
                     _ => 0,
                 };
-                inside.shells.insert(recording::shown(name));
+                self.shells.insert(recording::shown(host));
                 if shell.path != shell.image || reached == ShellReach::ByItsStarter {
-                    inside.files.insert(recording.path(shell.path));
+                    self.files.insert(recording.path(shell.path));
                 }
-            } else if script::builtins::knows(&recording::shown(base_name(
-                recording.path(exec.path),
-            ))) {
-                inside.may_read += 1;
             }
+            _ if script::builtins::is_done_inside(&name) => {
+                self.otherwise += 1;
+                self.variables.extend(variable.filter(|_| found.is_some()));
+            }
+            _ => (),
         }
-        inside
     }
 
     /// Whether the shells of this machine take the builtins, in each of the scripts.
@@ -102,7 +140,7 @@ impl<'r> InsideProcesses<'r> {
         });
         let launch = LAUNCH + ONE_DIRECTORY * directories_of_path(recording).saturating_sub(1);
         let started = self.of_shells.saturating_sub(self.processes.len() as u64);
-        let looks = self.may_read * ONE_LOOK + started * ONE_START;
+        let looks = self.otherwise * ONE_LOOK + started * ONE_START;
         let shells = self.reading * ONE_READING + self.reached * ONE_REACHED;
         let added = launch + shells + looks + self.looks;
         CureEffect { added, ..CureEffect::of(taken) }
@@ -153,27 +191,71 @@ pub(crate) fn own_calls(
     })
 }
 
-fn is_succeeded(process: &Process) -> bool {
-    process.end.is_some_and(|end| end.status == ExitStatus::Exited(0))
+/// Whether it ended as one that a shell does itself: in silence. Of two, that nothing was found is an answer.
+fn is_succeeded(process: &Process, name: &str) -> bool {
+    let Some(ExitStatus::Exited(status)) = process.end.map(|end| end.status) else { return false };
+    status == 0 || (status == 1 && ["grep", "expr"].contains(&name))
 }
 
 fn started_by<'r>(recording: &'r Recording, process: &Process) -> Option<&'r Exec> {
     recording.program(process.parent?, process.started)
 }
 
-/// Whether it is a program with words that the library knows.
-fn is_known(recording: &Recording, exec: &Exec) -> bool {
-    let Some(options) = options(base_name(recording.path(exec.path))) else { return false };
-    let mut words = exec.argv.iter().skip(1).map(String::as_str);
-    words.all(|word| !word.starts_with('-') || options.contains(&word))
+/// What lines of scripts say, by file and number.
+struct StartingLines(HashMap<(Vec<u8>, u32), String>);
+
+impl StartingLines {
+    fn of(recording: &Recording) -> StartingLines {
+        let lines = ScriptLines::of(recording).lines.into_iter();
+        let texts = lines.filter_map(|line| Some(((line.raw_file?, line.line), line.text?)));
+        StartingLines(texts.collect())
+    }
+
+    /// The line that started a process, where it is known.
+    fn of_process(&self, recording: &Recording, process: &Process) -> Option<&str> {
+        let told = recording.told(process.id);
+        let frame = told.and_then(|told| told.origin.as_ref()?.frames.first())?;
+        let at = (recording.path(frame.file?).to_vec(), frame.line);
+        self.0.get(&at).map(String::as_str)
+    }
 }
 
-/// The options with which bash does a program itself for certain; none of another program.
-pub(crate) fn options(name: &[u8]) -> Option<&'static [&'static str]> {
-    Some(match name {
-        b"basename" | b"dirname" | b"touch" | b"rmdir" | b"mv" | b"realpath" => &[],
-        b"mkdir" => &["-p"],
-        b"rm" | b"readlink" => &["-f"],
-        _ => return None,
+/// Whether a line gives a program its input by a here-document, or within a substitution, where bash needs no pipe;
+/// or, in dash, from a file: bash starts a program that is redirected from one.
+fn brings_input(line: &str, program: &str, is_bash: bool) -> bool {
+    line.match_indices(program).any(|(at, _)| {
+        let (before, behind) = line.split_at(at);
+        let is_substituted = before.contains("$(") || before.contains('`');
+        (is_bash && is_substituted) || behind.contains(if is_bash { "<<" } else { "<" })
     })
+}
+
+/// Whether a line has variables for a program alone, as `LC_ALL=C sort`: it is started then.
+fn has_own_variables(line: &str, program: &str) -> bool {
+    line.match_indices(program).any(|(at, _)| {
+        let before = line[..at].strip_suffix(' ').map(str::trim_end).unwrap_or_default();
+        let word = before.rsplit([' ', '\t', ';', '(', '`', '&', '|']).next().unwrap_or_default();
+        word.split_once('=').is_some_and(|(name, _)| {
+            !name.is_empty()
+                && name.bytes().all(|byte| byte == b'_' || byte.is_ascii_alphanumeric())
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_tells_where_a_programs_input_and_variables_come_from() {
+        assert!(brings_input("x=$(echo a | sed s/a/b/)", "sed", true));
+        assert!(!brings_input("x=$(echo a | sed s/a/b/)", "sed", false));
+        assert!(!brings_input("echo a | sed s/a/b/", "sed", true));
+        assert!(brings_input("wc -l < list", "wc", false));
+        assert!(!brings_input("wc -l < list", "wc", true));
+        assert!(brings_input("cat <<END", "cat", true));
+        assert!(has_own_variables("x=$(LC_ALL=C sort list)", "sort"));
+        assert!(!has_own_variables("x=$(sort list)", "sort"));
+        assert!(!has_own_variables("x=1; sort list", "sort"));
+    }
 }

@@ -56,10 +56,12 @@ static size_t room_for(char *const *words)
 /* Variables that have the loader or a program do something else. POSIXLY_CORRECT, which bash has in
    POSIX mode, is none: with it, getopt takes for operands what looks like options behind them, and
    such words are left to the program anyway (request.c). With _POSIX2_VERSION, touch may take its
-   first operand for a time. LOCPATH may have another locale of a name that is known. */
+   first operand for a time. LOCPATH may have another locale of a name that is known. LD_GOLD, which conda's
+   compilers export, is the linker's path. */
 bool changes_programs(const char *variable)
 {
-    static const char *const HARMLESS[] = {"LD_LIBRARY_PATH=", "LD_RUN_PATH=", "LD_BIND_NOW="};
+    static const char *const HARMLESS[] = {"LD_LIBRARY_PATH=", "LD_RUN_PATH=",
+                                           "LD_BIND_NOW=", "LD_GOLD="};
     for (size_t i = 0; i < sizeof HARMLESS / sizeof *HARMLESS; i++)
         if (strncmp(variable, HARMLESS[i], strlen(HARMLESS[i])) == 0)
             return false;

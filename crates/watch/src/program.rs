@@ -48,7 +48,8 @@ const EXECUTABLE: u32 = 1;
 
 /// Variables that tell where programs, libraries, modules and locales are looked for.
 fn is_kept(name: &str) -> bool {
-    const NAMES: &[&str] = &["PATH", "MODULEPATH", "MODULES_CACHE", "LANG", "LANGUAGE", "BASH_ENV"];
+    const NAMES: &[&str] =
+        &["PATH", "MODULEPATH", "MODULES_CACHE", "LANG", "LANGUAGE", "LOCPATH", "BASH_ENV"];
     const PREFIXES: &[&str] = &["LD_", "PYTHON", "LC_", "LMOD_", "MODULES_", "GLIBC_TUNABLES"];
     NAMES.contains(&name)
         || PREFIXES.iter().any(|prefix| name.starts_with(prefix))

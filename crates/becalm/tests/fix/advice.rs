@@ -10,7 +10,7 @@ use std::process::Command;
 use crate::BECALM;
 use crate::place::{Place, commands, sentences, steps_of};
 use serde_json::Value;
-use testkit::run;
+use testkit::{answer, run};
 
 fn store(place: &Place, libraries: &str, options: &[&str]) -> String {
     store_in(place, "opt", libraries, options)
@@ -197,6 +197,59 @@ fn the_same_where_the_script_is_executed_be_it_of_sh() {
     }
 }
 
+/// How many programs the plan says that the shell does itself, of 60 that a line runs; and how many it does then.
+fn said_and_done(place: &Place, line: &str) -> (u64, u64) {
+    let text = format!("for i in {{1..60}}; do {line}; done >all 2>&1\n");
+    place.file("line.sh", &text);
+    place.file("data", "c\nb\na\n");
+    let steps = place.steps("fork", &["bash", "line.sh"]);
+    let cure = steps.iter().find(|step| step["change"]["processes"].is_u64());
+    let said = cure.map_or(0, |cure| cure["change"]["processes"].as_u64().unwrap());
+    let counted = place.bash("becalm run --builtins --count --json -- bash line.sh");
+    let counted = answer::parse(counted.err());
+    (said, counted["builtins"]["counted"]["avoided"].as_u64().unwrap())
+}
+
+#[test]
+fn the_plan_counts_the_programs_that_the_shell_does_itself() {
+    let place = Place::new();
+    let mut others = Vec::new();
+    for (line, processes) in [
+        ("x=$(echo a-$i | sed s/a/b/)", 60),
+        ("x=`echo a-$i | tr a-c A-C | cut -d- -f2`", 120),
+        ("chmod 644 data", 60),
+        ("cp data copy", 60),
+        ("expr $i : [0-9]", 60),
+        ("date +%s", 60),
+        ("grep -q b data", 60),
+        ("grep -q nothing data", 60),
+        ("sort data", 60),
+        ("wc -l data", 60),
+        ("wc -l < data", 0),
+        ("cat <<END\nx\nEND\n:", 60),
+        ("head -1 data", 60),
+        ("ls data", 60),
+        ("cut -c1 data", 60),
+        ("cat data", 60),
+        ("rm -f link; ln -s data link", 120),
+        ("ln -sf data link", 0),
+        ("mkdir -p d/$i", 60),
+        ("uname -s", 60),
+        ("grep -E b data", 0),
+        ("ls -l data", 0),
+        ("expr $i + 1", 0),
+        ("LC_ALL=C sort data", 0),
+        ("LC_ALL=de_DE.UTF-8; export LC_ALL; sort data", 0),
+    ] {
+        let both = said_and_done(&place, line);
+        if both != (processes, processes) {
+            others.push((line, both));
+        }
+    }
+    assert_eq!(others, []);
+}
+
+/// Whether the shell reads a pipe hangs on who is faster.
 #[test]
 fn no_builtins_where_cat_reads_what_comes() {
     let place = Place::new();
@@ -205,12 +258,26 @@ fn no_builtins_where_cat_reads_what_comes() {
     assert!(!commands(&steps).iter().any(|line| line.contains("--builtins")), "{steps:#?}");
 }
 
+#[test]
+fn no_builtins_where_a_variable_is_exported_that_programs_heed() {
+    let mut place = Place::new();
+    place.file("line.sh", "for i in {1..60}; do basename /a/$i; done\n");
+    place.set("LD_GOLD", "ld.gold".to_owned());
+    assert!(commands(&place.steps("fork", &["bash", "line.sh"]))[0].contains("--builtins"));
+    place.set("LD_PRELOAD", "/lib/x86_64-linux-gnu/libz.so.1".to_owned());
+    let found = place.found(&["bash", "line.sh"]);
+    assert!(!found["cures"].to_string().contains("--builtins"), "{found:#}");
+    assert!(found.to_string().contains("LD_PRELOAD is exported: a shell then starts"), "{found:#}");
+    let counted = place.said("becalm run --builtins --count -- bash line.sh 2>&1");
+    assert!(counted.contains("(exported: LD_PRELOAD)"), "{counted}");
+}
+
 /// What was once advised of these, and was false: `ldconfig`, inotify, builtins that cost more than
 /// they save.
 #[test]
 fn nothing_is_advised_where_nothing_certain_helps() {
     let place = Place::new();
-    place.file("ls.sh", "for i in {1..121}; do ls / > list; done\n");
+    place.file("ls.sh", "for i in {1..121}; do ls -l / > list; done\n");
     place.file("few.sh", "for i in {1..20}; do dirname /a/b > name; done\n");
     place.file("a.c", "int main(void) { return 0; }\n");
     place.file("a.js", "console.log(1)\n");

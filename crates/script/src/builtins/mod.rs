@@ -17,6 +17,7 @@
 //! | `programs` | which programs those are, and whether the ones here are known |
 //! | `script` | what bash reads |
 //! | `shell` | which shell runs a command, and whether it reads that |
+//! | `words` | which starts a shell would do itself, by their words |
 
 mod count;
 mod directory;
@@ -26,6 +27,7 @@ mod leftover;
 mod programs;
 mod script;
 mod shell;
+mod words;
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -44,6 +46,7 @@ pub use count::{
 pub use hosts::starts_shells;
 pub use programs::{BuiltinProgram, ProgramMatch};
 pub use shell::without_effect;
+pub use words::{InsideByWords, inside_by_words, is_for_programs, is_of_another_locale};
 
 /// bash's library. Empty if there was no compiler for it.
 const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/builtins.so"));

@@ -1,6 +1,9 @@
+use std::collections::HashSet;
 use std::env;
+use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
-use std::fs::Metadata;
+use std::fs::{self, Metadata};
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -67,16 +70,25 @@ pub(super) fn inside() -> impl Iterator<Item = &'static str> {
 }
 
 /// The directories of `PATH` that are there.
-pub(super) struct SearchPath(Vec<PathBuf>);
+pub(super) struct SearchPath(Vec<SearchDirectory>);
+
+/// A directory, and what is in it: a list takes some five calls, and to look for each program takes forty. None
+/// where it may only be searched.
+struct SearchDirectory {
+    path: PathBuf,
+    names: Option<HashSet<OsString>>,
+}
 
 impl SearchPath {
     pub(super) fn here() -> SearchPath {
         let path = env::var_os("PATH").unwrap_or_default();
-        SearchPath(env::split_paths(&path).filter(|at| at.is_dir()).collect())
+        let directories = env::split_paths(&path).filter(|at| at.is_dir());
+        SearchPath(directories.map(SearchDirectory::at).collect())
     }
 
     pub(super) fn find(&self, name: &str) -> Option<(PathBuf, Metadata)> {
-        let files = self.0.iter().map(|directory| directory.join(name));
+        let directories = self.0.iter().filter(|directory| directory.may_have(name));
+        let files = directories.map(|directory| directory.path.join(name));
         files
             .filter_map(|at| Some((at.metadata().ok()?, at)))
             .find_map(|(about, at)| about.is_file().then_some((at, about)))
@@ -85,6 +97,19 @@ impl SearchPath {
     /// The file without links.
     pub(super) fn real(&self, name: &str) -> Option<PathBuf> {
         self.find(name)?.0.canonicalize().ok()
+    }
+}
+
+impl SearchDirectory {
+    fn at(path: PathBuf) -> SearchDirectory {
+        let names = fs::read_dir(&path).and_then(|entries| {
+            entries.map(|entry| Ok(entry?.file_name())).collect::<io::Result<HashSet<_>>>()
+        });
+        SearchDirectory { path, names: names.ok() }
+    }
+
+    fn may_have(&self, name: &str) -> bool {
+        self.names.as_ref().is_none_or(|names| names.contains(OsStr::new(name)))
     }
 }
 
@@ -103,7 +128,7 @@ pub(super) fn named(known: Vec<ProgramMatch>) -> Option<Vec<BuiltinProgram>> {
     Some(programs.collect()).filter(|all: &Vec<_>| all.len() == INSIDE.len())
 }
 
-fn ask(name: &str) -> std::io::Result<Child> {
+fn ask(name: &str) -> io::Result<Child> {
     Command::new(name)
         .arg("--version")
         .env("LC_ALL", "C")
@@ -113,7 +138,7 @@ fn ask(name: &str) -> std::io::Result<Child> {
         .spawn()
 }
 
-fn known(name: &str, file: Option<PathBuf>, child: std::io::Result<Child>) -> ProgramMatch {
+fn known(name: &str, file: Option<PathBuf>, child: io::Result<Child>) -> ProgramMatch {
     let said = match child.and_then(Child::wait_with_output) {
         Ok(output) => output.stdout,
         Err(error) => return ProgramMatch::No { why: error.to_string() },
