@@ -138,7 +138,7 @@ impl<'r> InsideProcesses<'r> {
             let event = &recording.events[*number];
             event.kind() != Kind::Exec || event.outcome.failed()
         });
-        let launch = LAUNCH + ONE_DIRECTORY * directories_of_path(recording).saturating_sub(1);
+        let launch = LAUNCH + ONE_DIRECTORY * directories_of_path(recording);
         let started = self.of_shells.saturating_sub(self.processes.len() as u64);
         let looks = self.otherwise * ONE_LOOK + started * ONE_START;
         let shells = self.reading * ONE_READING + self.reached * ONE_REACHED;
@@ -147,11 +147,10 @@ impl<'r> InsideProcesses<'r> {
     }
 }
 
-/// What `becalm run --builtins` does before it becomes the command, besides the search for its
-/// programs, for shells, and for what starts shells, in each directory of PATH but the last: there
-/// is seldom anything that is not in one before it.
-const LAUNCH: u64 = 79;
-const ONE_DIRECTORY: u64 = 40;
+/// What `becalm run --builtins` does before it becomes the command: it looks at its programs, at shells and at what
+/// starts shells, and into each directory of PATH.
+const LAUNCH: u64 = 109;
+const ONE_DIRECTORY: u64 = 4;
 /// What is asked of a program before it is started: whether it is a shell.
 const ONE_START: u64 = 2;
 /// What is asked of a program that is run all the same.
