@@ -13,7 +13,7 @@ use crate::binding::base_name;
 use crate::cure::{CommandPath, Cure, CureActor, CureChange, RefusedCure, StormCures};
 use crate::plan::PlanInput;
 use crate::prediction::CureEffect;
-use script::builtins::is_done_inside;
+use script::builtins::is_always_inside;
 
 /// The most programs whose full paths are told.
 const NAMES: usize = 3;
@@ -83,7 +83,7 @@ fn failed_searches(recording: &Recording, names: &HashSet<&[u8]>) -> impl Iterat
 fn known(source: &StormSource) -> Option<(&Name, &SourcePath)> {
     match source {
         StormSource::Path(PathSource::Command { command, executed: Some(path), .. })
-            if !is_done_inside(&command.to_string()) && !path.bytes().is_empty() =>
+            if !is_always_inside(&command.to_string()) && !path.bytes().is_empty() =>
         {
             Some((command, path))
         }

@@ -129,6 +129,11 @@ pub fn inside_by_words(name: &str, words: &[String]) -> Option<InsideByWords> {
     })
 }
 
+/// Whether a shell does a program of this name itself whatever its files are.
+pub fn is_always_inside(name: &str) -> bool {
+    known_words(name).is_some_and(|known| known.is_certain)
+}
+
 fn is_plain_mode(mode: &str) -> bool {
     let is_octal =
         (1..=4).contains(&mode.len()) && mode.bytes().all(|byte| (b'0'..b'8').contains(&byte));
