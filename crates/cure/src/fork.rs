@@ -105,6 +105,9 @@ fn too_few(inside: &InsideProcesses) -> String {
             }
         );
     }
+    if inside.of_such > 0 {
+        return "the shells have the builtins; what they start all the same stays".to_owned();
+    }
     match inside.otherwise {
         0 => "the shell cannot do itself what these programs are run for".to_owned(),
         one => format!(

@@ -12,7 +12,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use recording::{Attributor, Cause, Exec, ExitStatus, Kind, Process, ProcessId, Recording};
-use script::builtins::{InsideByWords, inside_by_words, is_for_programs, is_of_another_locale};
+use script::builtins::{
+    InsideByWords, has_builtins, inside_by_words, is_for_programs, is_of_another_locale,
+};
 use script::lines::ScriptLines;
 
 use crate::binding::base_name;
@@ -28,7 +30,9 @@ pub(crate) struct InsideProcesses<'r> {
     pub uncertain: u64,
     /// How many processes they start.
     pub of_shells: u64,
-    /// Of those, how many are programs that a shell does itself, but not as they are run here.
+    /// Of those, how many are of shells that have the library already.
+    pub of_such: u64,
+    /// Of the others, how many are programs that a shell does itself, but not as they are run here.
     pub otherwise: u64,
     /// Exported variables with which shells start programs as ever.
     pub variables: BTreeSet<&'r str>,
@@ -49,6 +53,7 @@ impl<'r> InsideProcesses<'r> {
         let mut inside = InsideProcesses {
             processes: HashSet::new(),
             of_shells: 0,
+            of_such: 0,
             uncertain: 0,
             otherwise: 0,
             variables: BTreeSet::new(),
@@ -87,6 +92,10 @@ impl<'r> InsideProcesses<'r> {
         text: Option<&str>,
     ) {
         self.of_shells += 1;
+        if shell.env.iter().any(|(variable, value)| has_builtins(variable, value)) {
+            self.of_such += 1;
+            return;
+        }
         let name = recording::shown(base_name(recording.path(exec.path)));
         let host = base_name(recording.path(shell.image));
         let found = inside_by_words(&name, exec.argv.get(1..).unwrap_or_default());

@@ -249,6 +249,15 @@ fn the_plan_counts_the_programs_that_the_shell_does_itself() {
     assert_eq!(others, []);
 }
 
+#[test]
+fn no_builtins_where_the_shells_have_them() {
+    let place = Place::new();
+    place.file("run.sh", "for i in {1..100}; do mkdir d; mkdir d; grep -q b /dev/null; done; :\n");
+    let found = place.found(&["becalm", "run", "--builtins", "--", "bash", "run.sh"]);
+    assert!(!found["cures"].to_string().contains("--builtins"), "{found:#}");
+    assert!(found.to_string().contains("the shells have the builtins"), "{found:#}");
+}
+
 /// Whether the shell reads a pipe hangs on who is faster.
 #[test]
 fn no_builtins_where_cat_reads_what_comes() {

@@ -47,7 +47,8 @@ pub use hosts::starts_shells;
 pub use programs::{BuiltinProgram, ProgramMatch};
 pub use shell::without_effect;
 pub use words::{
-    InsideByWords, inside_by_words, is_always_inside, is_for_programs, is_of_another_locale,
+    InsideByWords, has_builtins, inside_by_words, is_always_inside, is_for_programs,
+    is_of_another_locale,
 };
 
 /// bash's library. Empty if there was no compiler for it.

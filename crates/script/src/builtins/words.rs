@@ -144,13 +144,35 @@ fn is_plain_mode(mode: &str) -> bool {
 /// do something else (`changes_programs` of loadable/plain.c). becalm's own libraries do not.
 pub fn is_for_programs(variable: &str, value: &str) -> bool {
     const HARMLESS: &[&str] = &["LD_LIBRARY_PATH", "LD_RUN_PATH", "LD_BIND_NOW", "LD_GOLD"];
-    const OURS: &[&str] = &["/becalm-builtins.so", "/becalm-dash.so", "/becalm-launcher.so"];
-    let mut preloaded = value.split([':', ' ']).filter(|library| !library.is_empty());
+    let mut preloaded = preloaded(value);
     match variable {
-        "LD_PRELOAD" => !preloaded.all(|library| OURS.iter().any(|ours| library.ends_with(ours))),
+        "LD_PRELOAD" => !preloaded.all(is_our_library),
         "LOCPATH" | "_POSIX2_VERSION" => true,
         _ => variable.starts_with("LD_") && !HARMLESS.contains(&variable),
     }
+}
+
+/// Whether a shell that is started with this variable has the library.
+pub fn has_builtins(variable: &str, value: &str) -> bool {
+    match variable {
+        "BASH_ENV" => {
+            let mut parts = value.rsplit('/');
+            let is_ours =
+                |directory: &str| directory.starts_with("builtins-") && directory.len() == 25;
+            parts.next() == Some("bash_env") && parts.next().is_some_and(is_ours)
+        }
+        "LD_PRELOAD" => preloaded(value).any(is_our_library),
+        _ => false,
+    }
+}
+
+fn preloaded(value: &str) -> impl Iterator<Item = &str> {
+    value.split([':', ' ']).filter(|library| !library.is_empty())
+}
+
+fn is_our_library(library: &str) -> bool {
+    const OURS: &[&str] = &["/becalm-builtins.so", "/becalm-dash.so", "/becalm-launcher.so"];
+    OURS.iter().any(|ours| library.ends_with(ours))
 }
 
 /// Whether a shell starts a program of this name since a variable has another locale than those that it knows.
@@ -228,6 +250,9 @@ mod tests {
         assert!(is_for_programs("LD_PRELOAD", "/a.so") && is_for_programs("LOCPATH", "/a"));
         assert!(is_for_programs("LD_PRELOAD", "/a.so:/run/becalm-dash.so"));
         assert!(!is_for_programs("LD_PRELOAD", "/run/becalm-dash.so"));
+        assert!(has_builtins("LD_PRELOAD", "/a.so:/run/becalm-dash.so"));
+        assert!(has_builtins("BASH_ENV", "/tmp/becalm-0/builtins-0000000000000004/bash_env"));
+        assert!(!has_builtins("BASH_ENV", "/home/builtins-of-mine/bash_env"));
         assert!(!is_for_programs("LD_LIBRARY_PATH", "/a") && !is_for_programs("LD_GOLD", "x"));
         assert!(is_of_another_locale("sed", "LANG", "de_DE.UTF-8"));
         assert!(!is_of_another_locale("sed", "LC_ALL", "C.UTF-8"));
