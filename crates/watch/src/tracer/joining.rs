@@ -27,7 +27,8 @@ use crate::{arch, clock, decode, signals};
 const OF_A_THREAD: u64 =
     (libc::CLONE_THREAD | libc::CLONE_VM | libc::CLONE_FILES | libc::CLONE_FS) as u64;
 
-/// So long a thread that was interrupted, and has not stopped yet, is waited for before it is left.
+/// So long after the latest first stop those that were interrupted, and have not stopped yet, are waited for
+/// before they are left.
 const PATIENCE: Duration = Duration::from_millis(300);
 
 /// What is being joined.
@@ -227,6 +228,10 @@ impl Tracer {
         ready.into_iter().for_each(|change| self.take_in(change));
     }
 
+    fn not_stopped_yet(&self) -> usize {
+        self.joining.as_ref().map_or(0, |joining| joining.interrupted.len())
+    }
+
     /// Leaves the joined processes, how many they are, to themselves.
     ///
     /// That is, sees to it that none stands still for this tracer: with the end of its thread the
@@ -234,15 +239,19 @@ impl Tracer {
     /// (exit_ptrace of kernel/ptrace.c). A stop that nobody has heard of by then is none, and its
     /// signal is delivered.
     pub fn leave_joined(mut self) -> (crate::log::RecordingLog, usize) {
-        let until = Instant::now() + PATIENCE;
-        while self.joining.as_ref().is_some_and(|joining| !joining.interrupted.is_empty())
-            && Instant::now() < until
-        {
+        let mut left = self.not_stopped_yet();
+        let mut until = Instant::now() + PATIENCE;
+        while left > 0 && Instant::now() < until {
             match wait(-1, libc::WNOHANG) {
                 Ok(Waited::Change(change)) => self.take_in(change),
                 Ok(Waited::Nothing) => clock::wait_for_child(Nanos(5_000_000)),
                 _ => break,
             }
+            let now = self.not_stopped_yet();
+            if now < left {
+                until = Instant::now() + PATIENCE;
+            }
+            left = now;
         }
         self.release_all();
         (self.log, self.table.running())
