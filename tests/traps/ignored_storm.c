@@ -113,11 +113,11 @@ int main(int count, char **words)
     int number = atoi(words[2]), interrupted = 0, status;
     prepare();
     check(signal(number, !strcmp(words[3], "ignore") ? SIG_IGN : SIG_DFL) != SIG_ERR);
+    double begun = now();
     pid_t blocked = getpid(), sender = fork();
     check(sender >= 0);
     if (sender == 0)
         storm(blocked, number, strstr(words[1], "to its end") != NULL);
-    double begun = now();
     while (block(words[1]) == -1 && errno == EINTR)
         interrupted++;
     double took = now() - begun;
