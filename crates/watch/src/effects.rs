@@ -21,7 +21,7 @@ pub(crate) fn apply(
     outcome: Outcome,
 ) {
     if outcome != Outcome::Failed(libc::EINTR as u16) {
-        task.interrupted = None;
+        task.interrupted.timed = None;
     }
     match outcome {
         Outcome::Returned(value) => succeeded(task, log, pending, value),

@@ -13,7 +13,7 @@ use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
 use crate::ptrace::{PtraceStop, Resume, StoppedThread, TraceError};
 use crate::signals;
-use crate::task::InterruptedCall;
+use crate::task::InterruptedCalls;
 
 /// So many signals are passed on, and as many more in each second; a process that gets more is
 /// traced no longer. Each costs it up to 20 us, where the tracer wakes on another processor.
@@ -121,7 +121,7 @@ impl ProgramAtExec {
 struct FollowedToEnd {
     begin: Instant,
     signals: u64,
-    interrupted: Option<InterruptedCall>,
+    interrupted: InterruptedCalls,
     upper_in_use: Option<bool>,
     executed: Vec<ProgramAtExec>,
 }
@@ -132,7 +132,7 @@ impl FollowedToEnd {
         FollowedToEnd {
             begin,
             signals: 0,
-            interrupted: None,
+            interrupted: InterruptedCalls::default(),
             upper_in_use: None,
             executed: Vec::new(),
         }

@@ -8,55 +8,78 @@ use proc::ProcessStatus;
 use recording::Nanos;
 use rustix::process::{getegid, geteuid};
 
+use crate::arch::KERNEL_RESTARTS;
 use crate::ptrace::{StoppedThread, TraceError};
-use crate::task::InterruptedCall;
+use crate::task::{InterruptedCall, InterruptedCalls};
 
 /// Decides whether a signal that a thread is stopped at goes on to it.
 ///
 /// The kernel drops an ignored signal when it is sent; not so for a traced process, whose
 /// tracer might want it (kernel/signal.c, `sig_ignored`). It then wakes the thread, and a call
 /// that the kernel cannot restart returns EINTR: an error that an untraced program would never
-/// see. Such a signal is not delivered, and the call is told to restart if no handler runs
-/// after all.
+/// see. Such a signal is not delivered, and the call is made again if no handler runs after all.
 ///
-/// `interrupted` is the thread's: the call that was interrupted before, if it is made again.
+/// `interrupted` are the thread's.
 pub(crate) fn deliver(
     thread: &StoppedThread,
-    interrupted: &mut Option<InterruptedCall>,
+    interrupted: &mut InterruptedCalls,
     signal: i32,
     now: Nanos,
 ) -> Result<bool, TraceError> {
-    let is_ignored = || SignalMasks::of(thread.tid()).is_some_and(|masks| masks.ignore(signal));
-    if !thread.registers()?.left_call_with_eintr() || !is_ignored() {
-        return Ok(true);
+    let tid = thread.tid();
+    let is = |rule: fn(&SignalMasks, i32) -> bool| {
+        SignalMasks::of(tid).is_some_and(|masks| rule(&masks, signal))
+    };
+    let mut registers = thread.registers()?;
+    if registers.left_call_with_eintr(tid, &interrupted.kept)? && is(SignalMasks::ignore) {
+        restart(thread, interrupted, now)?;
+        return Ok(false);
     }
-    restart(thread, interrupted, now)?;
-    Ok(false)
+    if registers.before_signal(tid, &mut interrupted.kept, || is(SignalMasks::catch))? {
+        thread.set_registers(&registers)?;
+    }
+    Ok(true)
 }
 
 /// Has a call be made again that a stop without effect has ended with EINTR, as [`deliver`] has
-/// it; a thread that has left none stays as it is. Where a handler runs after all, the kernel has
-/// the call return EINTR.
+/// it; a thread that has left none stays as it is. Where a handler runs after all, the call returns
+/// EINTR: the kernel sees to that, or [`deliver`].
 pub(crate) fn restart(
     thread: &StoppedThread,
-    interrupted: &mut Option<InterruptedCall>,
+    interrupted: &mut InterruptedCalls,
     now: Nanos,
 ) -> Result<(), TraceError> {
+    let tid = thread.tid();
     let mut registers = thread.registers()?;
-    if !registers.left_call_with_eintr() {
+    if !registers.left_call_with_eintr(tid, &interrupted.kept)? {
         return Ok(());
     }
-    match registers.timeout(thread.tid()) {
-        None => registers.let_kernel_restart(),
-        Some((timeout, result)) => {
-            *interrupted = made_again(*interrupted, registers.instruction(), timeout, now);
-            match interrupted {
-                Some(_) => registers.let_kernel_restart(),
-                None => registers.set_result(result),
-            }
+    if let Some((timeout, result)) = registers.timeout(tid) {
+        interrupted.timed = made_again(interrupted.timed, registers.instruction(), timeout, now);
+        if interrupted.timed.is_none() {
+            registers.set_result(result);
+            return thread.set_registers(&registers);
         }
     }
-    thread.set_registers(&registers)
+    if registers.make_again(tid, &mut interrupted.kept)? {
+        thread.set_registers(&registers)?;
+    }
+    Ok(())
+}
+
+/// The same for a thread that is let go of, whose next signal nobody sees. Where the kernel does not
+/// see to it, a call whose handler waits is not made again; a signal that comes between this look
+/// and the call ends none.
+pub(crate) fn restart_at_last(
+    thread: &StoppedThread,
+    interrupted: &mut InterruptedCalls,
+    now: Nanos,
+) -> Result<(), TraceError> {
+    let handler_waits = || SignalMasks::of(thread.tid()).is_some_and(|masks| masks.have_handler());
+    if !KERNEL_RESTARTS && handler_waits() {
+        return Ok(());
+    }
+    restart(thread, interrupted, now)
 }
 
 /// A call with a timeout that a signal without effect has interrupted, if it is made again; none
@@ -104,7 +127,17 @@ impl SignalMasks {
     fn ignore(&self, signal: i32) -> bool {
         let by_default =
             [libc::SIGCHLD, libc::SIGWINCH, libc::SIGURG, libc::SIGCONT].contains(&signal);
-        self.ignored & bit(signal) != 0 || (by_default && self.caught & bit(signal) == 0)
+        self.ignored & bit(signal) != 0 || (by_default && !self.catch(signal))
+    }
+
+    /// Whether a signal is handled.
+    fn catch(&self, signal: i32) -> bool {
+        self.caught & bit(signal) != 0
+    }
+
+    /// Whether a signal waits whose handler runs next.
+    fn have_handler(&self) -> bool {
+        self.waiting & self.caught & !self.blocked != 0
     }
 
     /// Whether a signal waits that is neither blocked nor handled, and whose default is to end the
@@ -168,6 +201,19 @@ mod tests {
         assert!(!masks.ignore(libc::SIGWINCH), "handled");
         assert!(!masks.ignore(libc::SIGUSR1) && !masks.ignore(libc::SIGTERM));
         assert!(!masks.ignore(libc::SIGSTOP) && !masks.ignore(64));
+        assert!(masks.catch(libc::SIGUSR1) && !masks.catch(libc::SIGHUP));
+    }
+
+    #[test]
+    fn a_handler_waits_where_its_signal_does_and_is_not_held_back() {
+        let with = |waiting: i32| SignalMasks {
+            waiting: bit(waiting),
+            blocked: bit(libc::SIGTERM),
+            caught: bit(libc::SIGINT) | bit(libc::SIGTERM),
+            ..SignalMasks::default()
+        };
+        assert!(with(libc::SIGINT).have_handler());
+        assert!(!with(libc::SIGTERM).have_handler() && !with(libc::SIGHUP).have_handler());
     }
 
     #[test]

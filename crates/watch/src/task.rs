@@ -29,8 +29,7 @@ pub(crate) struct Task {
     pub directories: Rc<RefCell<WorkingDirectory>>,
     /// A first argument that the tracer changed and must put back.
     pub put_back: Option<(Abi, u64)>,
-    /// A call with a timeout that ignored signals interrupt again and again.
-    pub interrupted: Option<InterruptedCall>,
+    pub interrupted: InterruptedCalls,
     /// A call that a signal broke off, of which it is not known yet whether it returned.
     pub broken_off: Option<BrokenOffCall>,
     /// Found asleep, in a call that does not stop, and not heard of since.
@@ -55,7 +54,7 @@ impl Task {
             files: Rc::default(),
             directories: Rc::default(),
             put_back: None,
-            interrupted: None,
+            interrupted: InterruptedCalls::default(),
             broken_off: None,
             asleep: false,
             inherits_exit_watch: false,
@@ -98,6 +97,14 @@ impl Task {
 /// The same table for both, or a copy.
 fn share<T: Clone>(table: &Rc<RefCell<T>>, same: bool) -> Rc<RefCell<T>> {
     if same { Rc::clone(table) } else { Rc::new(RefCell::new(table.borrow().clone())) }
+}
+
+/// Calls of a thread that signals have ended.
+#[derive(Debug, Default)]
+pub(crate) struct InterruptedCalls {
+    /// One with a timeout that ignored signals interrupt again and again.
+    pub timed: Option<InterruptedCall>,
+    pub kept: arch::KeptRegisters,
 }
 
 /// A call that was interrupted and restarted, and when its timeout is over.

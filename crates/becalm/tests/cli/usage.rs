@@ -97,7 +97,10 @@ fn a_missing_dash_dash_is_answered_with_the_line_to_type_and_that_line_works() {
         assert_eq!(said.err().lines().count(), 1, "{typed}: {}", said.err());
         assert!(said.err().starts_with("becalm: '--' is missing"), "{typed}: {}", said.err());
         assert!(said.err().ends_with(&expected), "{typed}: {}", said.err());
-        assert_works(&expected["type: ".len()..]);
+        // This one is there for x86-64 alone, and says so.
+        if cfg!(target_arch = "x86_64") || !meant.starts_with("lab aslr explain ") {
+            assert_works(&expected["type: ".len()..]);
+        }
     }
 }
 

@@ -6,7 +6,7 @@ pub(crate) const MISSING: &[&str] = &[
     "becalm elf pack, and run --pack",
     "becalm lab fork collapse without root",
     "becalm lab aslr explain",
-    "recording: calls that an ignored signal wakes go on (they return EINTR, as under strace)",
+    "recording: calls of 32-bit programs that an ignored signal wakes go on (EINTR, as under strace)",
 ];
 
 /// `struct user_pt_regs` (asm/ptrace.h): x0 to x30, sp, pc, pstate.

@@ -441,6 +441,7 @@ fn a_plan_that_no_longer_fits_is_refused() {
     let scene = EditedFiles::new();
     let file = scene.file("file", "old");
     let step = patch(&file, "old", "new");
+    let_time_tick();
     fs::write(&file, "odd").unwrap();
     refused(&scene, vec![step], "has changed since the plan was made");
     refused(&scene, vec![patch(&file, "old", "new")], "does not have the bytes");

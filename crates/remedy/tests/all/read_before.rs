@@ -60,6 +60,7 @@ fn a_file_that_has_changed_since_it_was_read_stays_as_it_is() {
     let scene = EditedFiles::new();
     let file = scene.file("file", "old text");
     let said = applied_after(&scene, patch(&file, "old", "new"), || {
+        let_time_tick();
         let open = File::options().write(true).open(&file).unwrap();
         open.write_all_at(b"old TEXT", 0).unwrap();
     });

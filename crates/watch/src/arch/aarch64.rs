@@ -1,7 +1,12 @@
 //! 64-bit Arm, and the 32-bit programs that some of its processors run.
 
+mod left_call;
+
 use recording::{Abi, Nanos};
 
+pub(crate) use left_call::KeptRegisters;
+
+use super::timeouts;
 use crate::ptrace::{self, TraceError};
 
 pub(crate) const NATIVE: Abi = Abi::Aarch64;
@@ -37,6 +42,9 @@ pub(crate) fn open_flags(flags: u64) -> u64 {
     let four = flags & FOUR;
     flags & !FOUR | (four << 2 | four >> 2) & FOUR
 }
+
+/// Not here: see [`left_call`].
+pub(crate) const KERNEL_RESTARTS: bool = false;
 
 /// `brk #0`: the instruction that stops a traced thread.
 pub(crate) const TRAP: [u8; 4] = 0xd420_0000_u32.to_le_bytes();
@@ -166,16 +174,6 @@ impl ArmRegisters {
         value == -i64::from(libc::EINTR) || (-516..=-512).contains(&value)
     }
 
-    /// Here the kernel has prepared a restart before the stop (do_signal of
-    /// arch/arm64/kernel/signal.c), and nothing says which call was left: such a call is left as
-    /// it is.
-    pub fn left_call_with_eintr(&self) -> bool {
-        false
-    }
-
-    /// Never asked for: see [`ArmRegisters::left_call_with_eintr`].
-    pub fn let_kernel_restart(&mut self) {}
-
     /// Sets what the call that the thread has just left returns.
     pub fn set_result(&mut self, value: i64) {
         self.x[0] = value as u64;
@@ -202,9 +200,11 @@ impl ArmRegisters {
     /// Nothing: x0 is the result by then, and what it was before is nobody's.
     pub fn put_back_first_argument(&mut self, _abi: Abi, _value: u64) {}
 
-    /// Never asked for: see [`ArmRegisters::left_call_with_eintr`].
-    pub fn timeout(&self, _tid: i32) -> Option<(Nanos, i64)> {
-        None
+    /// The timeout of the call that the thread has just left, and what it returns when that is over.
+    pub fn timeout(&self, tid: i32) -> Option<(Nanos, i64)> {
+        let [_, b, c, d, e, f, _, _, number, ..] = self.x;
+        // The first is the result by now; none of them is a time.
+        timeouts::of(tid, number as i64, [0, b, c, d, e, f])
     }
 }
 

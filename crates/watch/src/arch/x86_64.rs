@@ -2,6 +2,7 @@
 
 use recording::{Abi, Nanos};
 
+use super::timeouts;
 use crate::memory;
 use crate::ptrace::{self, TraceError};
 
@@ -40,6 +41,14 @@ pub(crate) const LARGE_FILE: u64 = 0o100_000;
 pub(crate) fn open_flags(flags: u64) -> u64 {
     flags
 }
+
+/// Whether the kernel sees to it that a call which is to be made again returns EINTR where a handler
+/// runs first (arch_do_signal_or_restart of arch/x86/kernel/signal.c).
+pub(crate) const KERNEL_RESTARTS: bool = true;
+
+/// What is kept of a thread whose calls signals end: nothing, since the kernel restarts them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct KeptRegisters;
 
 /// `int3`: the instruction that stops a traced thread.
 pub(crate) const TRAP: [u8; 1] = [0xcc];
@@ -122,14 +131,29 @@ impl X86Registers {
     }
 
     /// Whether a thread at a signal's stop has just left a system call with EINTR.
-    pub fn left_call_with_eintr(&self) -> bool {
-        self.0.orig_rax as i64 >= 0 && self.0.rax as i64 == -i64::from(libc::EINTR)
+    pub fn left_call_with_eintr(
+        &self,
+        _tid: i32,
+        _kept: &KeptRegisters,
+    ) -> Result<bool, TraceError> {
+        Ok(self.0.orig_rax as i64 >= 0 && self.0.rax as i64 == -i64::from(libc::EINTR))
     }
 
-    /// Makes the call look interrupted in the way that the kernel itself restarts, if no handler
-    /// runs after all.
-    pub fn let_kernel_restart(&mut self) {
+    /// Makes that call look interrupted in the way that the kernel itself restarts, if no handler
+    /// runs after all; false: that cannot be.
+    pub fn make_again(&mut self, _tid: i32, _kept: &mut KeptRegisters) -> Result<bool, TraceError> {
         self.0.rax = (-ERESTARTNOHAND) as u64;
+        Ok(true)
+    }
+
+    /// Whether registers have changed since a thread gets a signal: never, see [`KERNEL_RESTARTS`].
+    pub fn before_signal(
+        &mut self,
+        _tid: i32,
+        _kept: &mut KeptRegisters,
+        _is_caught: impl FnOnce() -> bool,
+    ) -> Result<bool, TraceError> {
+        Ok(false)
     }
 
     /// Sets what the call that the thread has just left returns.
@@ -163,24 +187,14 @@ impl X86Registers {
     }
 
     /// The timeout of the call that the thread has just left, and what it returns when that is
-    /// over, for the calls that return EINTR and do not restart by themselves (signal(7)).
+    /// over.
     pub fn timeout(&self, tid: i32) -> Option<(Nanos, i64)> {
         let r = &self.0;
-        let (at, result) = match r.orig_rax as i64 {
-            libc::SYS_epoll_wait | libc::SYS_epoll_pwait => {
-                let millis = u64::try_from(r.r10 as i32).ok()?;
-                return Some((Nanos(millis * 1_000_000), 0));
-            }
-            libc::SYS_semtimedop => (r.r10, -i64::from(libc::EAGAIN)),
-            libc::SYS_rt_sigtimedwait => (r.rdx, -i64::from(libc::EAGAIN)),
-            libc::SYS_epoll_pwait2 => (r.r10, 0),
-            libc::SYS_io_getevents => (r.r8, 0),
-            _ => return None,
+        let number = match r.orig_rax as i64 {
+            libc::SYS_epoll_wait => libc::SYS_epoll_pwait,
+            number => number,
         };
-        // struct timespec; a null one waits for ever.
-        let seconds = memory::read_u64(tid, at).ok()?;
-        let nanos = memory::read_u64(tid, at.wrapping_add(8)).ok()?;
-        Some((Nanos(seconds.saturating_mul(1_000_000_000).saturating_add(nanos)), result))
+        timeouts::of(tid, number, [r.rdi, r.rsi, r.rdx, r.r10, r.r8, r.r9])
     }
 }
 
@@ -268,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn the_timeout_of_an_interrupted_call_is_read_from_where_it_lies() {
+    fn the_timeout_of_an_interrupted_call_is_in_a_register_or_where_one_points() {
         let time = [3u64, 500];
         let mut waits = registers(&SYSCALL, libc::SYS_semtimedop as u64);
         waits.0.r10 = time.as_ptr() as u64;
@@ -276,20 +290,18 @@ mod tests {
         let mut polls = registers(&SYSCALL, libc::SYS_epoll_wait as u64);
         polls.0.r10 = 20;
         assert_eq!(polls.timeout(own()), Some((Nanos(20_000_000), 0)));
-        polls.0.r10 = u64::MAX;
-        assert_eq!(polls.timeout(own()), None, "for ever");
-        assert_eq!(registers(&SYSCALL, libc::SYS_read as u64).timeout(own()), None);
     }
 
     #[test]
     fn only_a_call_that_returned_eintr_is_taken_for_interrupted() {
+        let mut kept = KeptRegisters;
         let mut left = registers(&SYSCALL, libc::SYS_epoll_wait as u64);
         left.set_result(-i64::from(libc::EINTR));
-        assert!(left.left_call_with_eintr());
-        left.let_kernel_restart();
-        assert!(!left.left_call_with_eintr());
+        assert!(left.left_call_with_eintr(own(), &kept).unwrap());
+        assert!(left.make_again(own(), &mut kept).unwrap());
+        assert!(!left.left_call_with_eintr(own(), &kept).unwrap());
         let mut computing = registers(&SYSCALL, u64::MAX);
         computing.set_result(-i64::from(libc::EINTR));
-        assert!(!computing.left_call_with_eintr(), "not in a call");
+        assert!(!computing.left_call_with_eintr(own(), &kept).unwrap(), "not in a call");
     }
 }

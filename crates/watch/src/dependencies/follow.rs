@@ -249,7 +249,7 @@ impl<'a> FollowedCommand<'a> {
                     return Err(disturbed("a signal came"));
                 }
                 let now = recording::Nanos(0);
-                let deliver = crate::signals::deliver(thread, &mut None, signal, now);
+                let deliver = crate::signals::deliver(thread, &mut Default::default(), signal, now);
                 return Ok(if deliver.unwrap_or(true) { signal } else { 0 });
             }
             PtraceStop::Begin | PtraceStop::Exit | PtraceStop::Other => {}

@@ -27,8 +27,12 @@ use crate::{arch, clock, decode, signals};
 const OF_A_THREAD: u64 =
     (libc::CLONE_THREAD | libc::CLONE_VM | libc::CLONE_FILES | libc::CLONE_FS) as u64;
 
-/// So long a thread that was interrupted, and has not stopped yet, is waited for before it is left.
+/// So long after the latest first stop those that were interrupted, and have not stopped yet, are waited for
+/// before they are left.
 const PATIENCE: Duration = Duration::from_millis(300);
+
+/// So long nothing stops any more before all are left.
+const SETTLED: Duration = Duration::from_millis(50);
 
 /// What is being joined.
 #[derive(Default)]
@@ -37,6 +41,8 @@ pub(crate) struct Joining {
     processes: VecDeque<(i32, Option<i32>)>,
     /// Threads that were interrupted and have not stopped yet.
     interrupted: FxHashSet<i32>,
+    /// They are about to be left: see [`Tracer::leave_joined`].
+    leaving: bool,
 }
 
 impl Tracer {
@@ -227,19 +233,37 @@ impl Tracer {
         ready.into_iter().for_each(|change| self.take_in(change));
     }
 
+    /// Whether threads that go on are to stop at no call.
+    pub(super) fn is_leaving(&self) -> bool {
+        self.joining.as_ref().is_some_and(|joining| joining.leaving)
+    }
+
+    fn not_stopped_yet(&self) -> usize {
+        self.joining.as_ref().map_or(0, |joining| joining.interrupted.len())
+    }
+
     /// Leaves the joined processes, how many they are, to themselves.
     ///
     /// That is, sees to it that none stands still for this tracer: with the end of its thread the
     /// kernel lets go of all at once, wherever they are, and no call of theirs is broken off for it
-    /// (exit_ptrace of kernel/ptrace.c). A stop that nobody has heard of by then is none, and its
-    /// signal is delivered.
+    /// (exit_ptrace of kernel/ptrace.c): but one whose entry it stands at, since it is woken from there as
+    /// by a signal (__ptrace_unlink). So none stops at a call any more that goes on from here. Another stop that
+    /// nobody has heard of by then is none, and its signal is delivered.
     pub fn leave_joined(mut self) -> (crate::log::RecordingLog, usize) {
-        let until = Instant::now() + PATIENCE;
-        while self.joining.as_ref().is_some_and(|joining| !joining.interrupted.is_empty())
-            && Instant::now() < until
+        self.joining_mut().leaving = true;
+        let (mut last_first, mut last) = (Instant::now(), Instant::now());
+        while last_first.elapsed() < PATIENCE
+            && (self.not_stopped_yet() > 0 || last.elapsed() < SETTLED)
         {
             match wait(-1, libc::WNOHANG) {
-                Ok(Waited::Change(change)) => self.take_in(change),
+                Ok(Waited::Change(change)) => {
+                    let before = self.not_stopped_yet();
+                    self.take_in(change);
+                    last = Instant::now();
+                    if self.not_stopped_yet() < before {
+                        last_first = last;
+                    }
+                }
                 Ok(Waited::Nothing) => clock::wait_for_child(Nanos(5_000_000)),
                 _ => break,
             }

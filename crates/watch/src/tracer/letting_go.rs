@@ -166,7 +166,7 @@ impl Tracer {
                 Some(Resume::ToEvent)
             }
             PtraceStop::Begin => {
-                let restarted = signals::restart(thread, &mut task.interrupted, now);
+                let restarted = signals::restart_at_last(thread, &mut task.interrupted, now);
                 if let Err(error) = restarted {
                     self.report(tid, &error);
                 }

@@ -33,7 +33,7 @@ use crate::inject::{Delay, DelayInjector};
 use crate::log::RecordingLog;
 use crate::message::{Messages, TracerMessage};
 use crate::observers::Observers;
-use crate::ptrace::{PtraceStop, StopChange, StoppedThread, TraceError, Waited, wait};
+use crate::ptrace::{PtraceStop, Resume, StopChange, StoppedThread, TraceError, Waited, wait};
 use crate::reader::CallReader;
 use crate::start_watch::StartWatch;
 use crate::table::ProcessTable;
@@ -364,8 +364,13 @@ impl Tracer {
             self.binder.among_others(now);
             self.look_who_sleeps(tid, now);
         }
-        let in_call = self.table.task(tid).is_some_and(|task| task.pending.is_some());
-        let gone_on = thread.resume(self.reader.resume(in_call), signal);
+        let task = self.table.task(tid);
+        let in_call = task.is_some_and(|task| task.pending.is_some());
+        let how = match self.is_leaving() && task.is_none_or(|task| task.put_back.is_none()) {
+            true => Resume::ToEvent,
+            false => self.reader.resume(in_call),
+        };
+        let gone_on = thread.resume(how, signal);
         if let Err(error) = &gone_on {
             self.report(tid, error);
         }

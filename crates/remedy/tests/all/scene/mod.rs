@@ -162,6 +162,12 @@ pub fn apply_program() -> &'static Path {
     })
 }
 
+/// Before Linux 6.13 a file's times are those of the last tick of a clock that may have 100 in a second: of two
+/// writes within one, nothing tells.
+pub fn let_time_tick() {
+    std::thread::sleep(std::time::Duration::from_millis(20));
+}
+
 /// Runs words, and gives what they say; they must succeed.
 #[track_caller]
 pub fn run(words: &[&str]) -> String {
