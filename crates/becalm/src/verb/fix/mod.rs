@@ -127,6 +127,7 @@ fn plan_only(args: &FixArgs) -> Result<u8, Failure> {
 /// What to do after a plan; nothing, where only others can do something, or nobody.
 fn next(plan: &ResolvedPlan) -> String {
     match plan.is_empty() {
+        true if plan.cures.further.is_some() => again::with(1, &["--grow"]),
         true => String::new(),
         false => again::with(1, &["--apply"]),
     }
