@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use cost::CallSet;
 use explain::SourcePath;
 use loader::Disk;
-use loader::bind::{self, BindError, BindOptions, Binding, Effect, KeepRpath};
+use loader::bind::{self, BindError, BindOptions, Binding, Effect, KeepRpath, SparedLookups};
 use recording::{Phase, ProcessId, Recording};
 
 use crate::environments::seen_starts;
@@ -36,6 +36,8 @@ pub(crate) fn simulated(
     if for_copies {
         // Nothing can be added beside files that are not this user's.
         how.keep_rpath = KeepRpath::All;
+        // Nobody installs, strips or packs copies: that one is longer costs nothing.
+        how.grow = true;
     }
     bind::plan(&Disk::new(), files, &how, options.progress)
 }
@@ -51,9 +53,8 @@ pub(crate) fn effect(recording: &Recording, binding: &Binding) -> CureEffect {
 /// where that cannot be said of one of them.
 fn spared(recording: &Recording, programs: &[Effect]) -> Option<CallSet> {
     let each = programs.iter().map(|effect| Some((&effect.path, effect.spared.as_ref()?)));
-    let spared: HashMap<&PathBuf, &Vec<PathBuf>> = each.collect::<Option<_>>()?;
-    // Of each exec, what its loader is spared and has not yet looked up.
-    let mut left: HashMap<(ProcessId, usize), HashMap<&[u8], usize>> = HashMap::new();
+    let spared: HashMap<&PathBuf, &SparedLookups> = each.collect::<Option<_>>()?;
+    let mut left: HashMap<(ProcessId, usize), LeftLookups> = HashMap::new();
     let mut taken_away = CallSet::default();
     for (number, event) in recording.events.iter().enumerate() {
         let is_search = event.in_loader && event.is_metadata();
@@ -62,19 +63,44 @@ fn spared(recording: &Recording, programs: &[Effect]) -> Option<CallSet> {
         let Some(exec) = execs.iter().rposition(|exec| exec.at <= event.start) else { continue };
         let left = left.entry((event.process, exec)).or_insert_with(|| {
             let image = Path::new(OsStr::from_bytes(recording.path(execs[exec].image)));
-            let paths = image.canonicalize().ok().and_then(|image| spared.get(&image).copied());
-            let mut times: HashMap<&[u8], usize> = HashMap::new();
-            for path in paths.into_iter().flatten() {
-                *times.entry(path.as_os_str().as_bytes()).or_default() += 1;
-            }
-            times
+            let spared = image.canonicalize().ok().and_then(|image| spared.get(&image).copied());
+            spared.map(LeftLookups::of).unwrap_or_default()
         });
-        if let Some(times) = left.get_mut(recording.path(path)).filter(|times| **times > 0) {
-            *times -= 1;
+        if left.takes_away(recording.path(path)) {
             taken_away.insert(number);
         }
     }
     Some(taken_away)
+}
+
+/// What the loader of one exec is spared, and has not yet looked up.
+#[derive(Default)]
+struct LeftLookups<'s> {
+    times: HashMap<&'s [u8], usize>,
+    /// Lookups that are made all the same, elsewhere.
+    instead: usize,
+}
+
+impl<'s> LeftLookups<'s> {
+    fn of(spared: &'s SparedLookups) -> LeftLookups<'s> {
+        let mut times: HashMap<&[u8], usize> = HashMap::new();
+        for path in &spared.paths {
+            *times.entry(path.as_os_str().as_bytes()).or_default() += 1;
+        }
+        LeftLookups { times, instead: spared.instead }
+    }
+
+    /// Whether a lookup of this path goes. As many as are made elsewhere are taken to stay: one costs
+    /// what the other does.
+    fn takes_away(&mut self, path: &[u8]) -> bool {
+        let Some(times) = self.times.get_mut(path).filter(|times| **times > 0) else {
+            return false;
+        };
+        *times -= 1;
+        let stays = self.instead > 0;
+        self.instead = self.instead.saturating_sub(1);
+        !stays
+    }
 }
 
 /// The failed lookups, in running programs, of libraries that the bound files then name by full

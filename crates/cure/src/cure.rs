@@ -36,6 +36,11 @@ impl Cure {
     pub fn is_appliable(&self) -> bool {
         self.actor == CureActor::You && self.change.is_appliable()
     }
+
+    /// Whether it is the cure that another one is, and more: `becalm fix` does it where it is told to.
+    pub fn goes_further(&self) -> bool {
+        matches!(self.change, CureChange::GrowFiles { .. })
+    }
 }
 
 /// What a cure changes.
@@ -44,6 +49,11 @@ impl Cure {
 pub enum CureChange {
     /// Files name their libraries by full path; it can be undone.
     BindFiles {
+        /// The files that change.
+        files: Vec<SourcePath>,
+    },
+    /// The same, where files that have no room for the paths grow by a segment.
+    GrowFiles {
         /// The files that change.
         files: Vec<SourcePath>,
     },

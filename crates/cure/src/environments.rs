@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use loader::bind::StartEnvironment;
 use loader::{Disk, RecordedProbe, recorded_searches};
+use recording::query::clean;
 use recording::{Exec, Recording};
 
 /// What loaders read (ld.so(8)).
@@ -69,6 +70,16 @@ impl SeenStarts {
 fn variables(exec: &Exec) -> BTreeMap<OsString, OsString> {
     let read = exec.env.iter().filter(|(name, _)| READ.contains(&name.as_str()));
     read.map(|(name, value)| (name.into(), exact(name, value))).collect()
+}
+
+/// The directories that the programs' LD_LIBRARY_PATHs name by full paths, each once.
+pub(crate) fn library_paths(recording: &Recording) -> BTreeSet<PathBuf> {
+    let execs = recording.processes.iter().flat_map(|process| &process.execs);
+    let values: BTreeSet<OsString> =
+        execs.filter_map(|exec| variables(exec).remove(OsStr::new("LD_LIBRARY_PATH"))).collect();
+    let entries = values.iter().flat_map(|value| value.as_bytes().split(|b| b":;".contains(b)));
+    let absolute = entries.filter(|entry| entry.starts_with(b"/")).map(clean);
+    absolute.map(|entry| PathBuf::from(OsStr::from_bytes(&entry))).collect()
 }
 
 /// A recording keeps a value as text, and no more than the begin of a long one: where it is

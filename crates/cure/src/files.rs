@@ -3,13 +3,11 @@
 //! A file that is served from an image is still looked at once by `becalm run`, to see whether it has
 //! changed, but not opened, and many are looked at at once.
 
-use std::path::PathBuf;
-
 use explain::{FilesSource, Finding, ListName, SourcePath, Storm, StormSource};
 use term::number::{count, counted};
 
 use crate::cure::{Cure, CureActor, CureChange, RefusedCure, StormCures};
-use crate::image_cure::WantedImage;
+use crate::image_cure::{PackableDirectories, WantedImage};
 use crate::plan::PlanInput;
 use crate::prediction::CureEffect;
 use crate::{git, python};
@@ -61,18 +59,18 @@ fn of_git(source: &StormSource) -> Option<&str> {
 
 /// The image, or why there is none.
 fn image(input: &PlanInput, trees: &[(&SourcePath, u64)]) -> Result<Cure, String> {
-    let directories: Vec<PathBuf> =
-        trees.iter().map(|(directory, _)| directory.path().to_owned()).collect();
-    let mut looked_at = 0;
-    for directory in &directories {
-        let named = |why| format!("{}: {why}", term::plain(&directory.to_string_lossy()));
-        if python::is_of_system(directory.as_os_str().as_encoded_bytes()) {
-            return Err(named("it is the operating system's own, which each node has".to_owned()));
-        }
-        looked_at += python::looks(input, directory).map_err(named)?;
+    let is_own = |directory: &&SourcePath| !python::is_of_system(directory.name.bytes());
+    let own = trees.iter().map(|(directory, _)| *directory).filter(is_own);
+    let packed = PackableDirectories::of(input, own.map(|it| it.path().to_owned()));
+    let directories = &packed.directories;
+    if directories.is_empty() {
+        let of_system = || "they are the operating system's own, which each node has".to_owned();
+        return Err(packed.why_none(of_system));
     }
-    let (of, file, directories) = ("their directories", "files.sqsh", &directories);
-    WantedImage { storm: Storm::Files, of, file, directories, looked_at }.cure(input)
+    let of = format!("their directories{}", packed.without());
+    let (file, looked_at) = ("files.sqsh", packed.looked_at);
+    let image = WantedImage { storm: Storm::Files, of: &of, file, directories, looked_at };
+    image.cure(input).map_err(|why| packed.refused.unwrap_or(why))
 }
 
 /// The files of the largest tree packed into one, by who writes the program that reads them.

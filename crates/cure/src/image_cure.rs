@@ -26,6 +26,60 @@ pub(crate) struct WantedImage<'w> {
     pub looked_at: u64,
 }
 
+/// The directories that an image may be of, and why others are not in it.
+#[derive(Default)]
+pub(crate) struct PackableDirectories {
+    /// None lies below another.
+    pub directories: Vec<PathBuf>,
+    /// How many directories `becalm run` looks at, whether they have changed.
+    pub looked_at: u64,
+    /// Why one is not in it, by its name.
+    pub refused: Option<String>,
+    /// Whether one lies on no shared filesystem.
+    is_elsewhere: bool,
+}
+
+impl PackableDirectories {
+    /// Those of these that may be packed. What lies on no shared filesystem, where it is known which is
+    /// one, need not be.
+    pub(crate) fn of(input: &PlanInput, directories: impl IntoIterator<Item = PathBuf>) -> Self {
+        let (mut wanted, elsewhere): (Vec<PathBuf>, Vec<_>) =
+            directories.into_iter().partition(|path| input.predictor.may_be_shared(path));
+        wanted.sort();
+        let is_elsewhere = !elsewhere.is_empty();
+        let mut all = PackableDirectories { is_elsewhere, ..PackableDirectories::default() };
+        for directory in wanted {
+            // What is below another one is in its image.
+            if all.directories.last().is_some_and(|above| directory.starts_with(above)) {
+                continue;
+            }
+            match python::looks(input, &directory) {
+                Ok(looks) => {
+                    all.looked_at += looks;
+                    all.directories.push(directory);
+                }
+                Err(why) => {
+                    let name = term::plain(&directory.to_string_lossy());
+                    all.refused.get_or_insert_with(|| format!("{name}: {why}"));
+                }
+            }
+        }
+        all
+    }
+
+    /// Why there is none of them, or none that is worth it.
+    pub(crate) fn why_none(self, otherwise: impl FnOnce() -> String) -> String {
+        let elsewhere = || "they are on no shared filesystem".to_owned();
+        let of_none = self.is_elsewhere && self.directories.is_empty();
+        self.refused.or(of_none.then(elsewhere)).unwrap_or_else(otherwise)
+    }
+
+    /// What is left out, behind words for what is not.
+    pub(crate) fn without(&self) -> String {
+        self.refused.as_ref().map_or(String::new(), |why| format!(" (not of {why})"))
+    }
+}
+
 impl WantedImage<'_> {
     /// The cure, where it is predicted to help; else why not.
     pub(crate) fn cure(self, input: &PlanInput) -> Result<Cure, String> {
@@ -48,7 +102,9 @@ impl WantedImage<'_> {
         };
         let is_short = directories.len() <= NAMED && storm != Storm::SearchList;
         let (order, known) = match storm {
-            Storm::SearchList => ("", "what is and what is not in them is then known on the node"),
+            Storm::SearchList | Storm::Loader | Storm::Dlopen => {
+                ("", "what is and what is not in them is then known on the node")
+            }
             _ => (", in the order of this start", "that is then one file to the server"),
         };
         let named = |directory: &PathBuf| SourcePath { id: None, name: Name::of(directory) };

@@ -5,6 +5,7 @@
 //! | `cure` | a cure, as data |
 //! | `plan` | all cures of a start, and those that `becalm fix` applies |
 //! | `loader`, `python`, … | one storm a file: its cures |
+//! | `grow` | files bound that have to grow for it |
 //! | `image_cure` | an image of directories, whichever storm it is of |
 //! | `prediction` | what a start does without the calls that a cure takes away |
 //! | `binding` | which calls are no longer made once files are bound |
@@ -25,6 +26,7 @@ mod environments;
 mod files;
 mod fork;
 mod git;
+mod grow;
 mod image_cure;
 mod inside;
 mod loader;

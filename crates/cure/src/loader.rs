@@ -5,19 +5,25 @@
 //! LD_LIBRARY_PATH another start needs, no recording of this one tells.
 
 use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use explain::{Finding, LoaderSource, SourcePath, Storm, StormSource};
 use loader::bind::{BindError, Binding, INHERITED};
+use loader::edit::Tier;
 use recording::{Name, Recording};
 use term::number::counted;
 
 use crate::binding::{belongs_to_the_system, effect, loaded, named_and_not_shown, simulated};
 use crate::cure::{Cure, CureActor, CureChange, RefusedCure, StormCures};
+use crate::environments::library_paths;
+use crate::grow;
+use crate::image_cure::{PackableDirectories, WantedImage};
 use crate::machine::{FileWriter, Machine};
 use crate::pack;
 use crate::plan::PlanInput;
 use crate::prediction::CureEffect;
+use crate::python;
 
 /// What binding does to a start, in each way that is open to this user.
 #[derive(Default)]
@@ -74,6 +80,10 @@ impl BoundFiles {
         let spared = |effect: &CureEffect| predictor.predict(effect).spared() as f64;
         let is_enough = spared(&in_place) >= MOST * spared(&copied);
         all.take(input, is_enough, in_place, copied, &others);
+        if all.in_place.cramped > 0 {
+            let grown = grow::cure(input, &files, &all)?;
+            all.cures.extend(grown);
+        }
         if all.cures.is_empty() && all.not_chosen.is_empty() {
             let why = all.why_none(&files);
             all.not_chosen.push(refused(why));
@@ -172,14 +182,26 @@ fn others(files: &[PathBuf], machine: &Machine) -> Vec<(PathBuf, FileWriter)> {
 /// The sources of a storm and what can be done about it.
 pub(crate) fn cures(input: &PlanInput, finding: &Finding, bound: &BoundFiles) -> StormCures {
     let as_of = |cure: &Cure| Cure { storm: finding.storm, ..cure.clone() };
-    let mut all =
-        StormCures { cures: bound.cures.iter().map(as_of).collect(), ..Default::default() };
+    // What `becalm fix` does of both storms is told of both; a line to paste once.
+    let is_of_loader = |it: &&Finding| matches!(it.storm, Storm::Loader | Storm::Dlopen);
+    let first = input.findings.storms.iter().find(is_of_loader);
+    let is_first = first.is_some_and(|it| it.storm == finding.storm);
+    let told = bound.cures.iter().filter(|cure| is_first || !cure.goes_further());
+    let mut all = StormCures { cures: told.map(as_of).collect(), ..Default::default() };
     all.cures.extend(pack::cure(input).filter(|cure| cure.storm == finding.storm));
     let is_by_variable = finding
         .sources
         .iter()
         .any(|source| matches!(source, StormSource::Loader(LoaderSource::LdLibraryPath { .. })));
     if is_by_variable {
+        match library_path_image(input, finding.storm) {
+            Ok(image) => all.add_image(image),
+            Err(why) => all.not_chosen.push(RefusedCure {
+                storm: finding.storm,
+                text: "An image of the directories of LD_LIBRARY_PATH".to_owned(),
+                why,
+            }),
+        }
         all.not_chosen.push(RefusedCure {
             storm: finding.storm,
             text: "A shorter LD_LIBRARY_PATH, or one directory of links for all of it".to_owned(),
@@ -195,9 +217,39 @@ pub(crate) fn cures(input: &PlanInput, finding: &Finding, bound: &BoundFiles) ->
     all
 }
 
-fn changed(binding: &Binding) -> Vec<SourcePath> {
+impl StormCures {
+    /// Adds an image: before what binds files, if that takes away considerably less.
+    fn add_image(&mut self, image: Cure) {
+        let spared = |cure: &Cure| cure.predicted.spared() as f64;
+        let is_enough = |cure: &Cure| spared(cure) >= MOST * spared(&image);
+        let first = self.cures.iter().find(|cure| cure.is_appliable());
+        let at = if first.is_some_and(is_enough) { self.cures.len() } else { 0 };
+        self.cures.insert(at, image);
+    }
+}
+
+pub(crate) fn changed(binding: &Binding) -> Vec<SourcePath> {
     let files = binding.changes.iter();
     files.map(|change| SourcePath { id: None, name: Name::of(&change.path) }).collect()
+}
+
+/// An image of what LD_LIBRARY_PATH names: its lists stay as they are, and are searched on the node.
+fn library_path_image(input: &PlanInput, storm: Storm) -> Result<Cure, String> {
+    if python::image(input.recording).is_some() {
+        return Err("becalm ran the command in an image already".to_owned());
+    }
+    let named = library_paths(input.recording);
+    let is_own = |directory: &PathBuf| !python::is_of_system(directory.as_os_str().as_bytes());
+    let packed = PackableDirectories::of(input, named.into_iter().filter(is_own));
+    let directories = &packed.directories;
+    if directories.is_empty() {
+        let of_system = || "they are the operating system's own, which each node has".to_owned();
+        return Err(packed.why_none(of_system));
+    }
+    let of = counted(directories.len() as u64, "directory", "directories");
+    let of = format!("{of} of LD_LIBRARY_PATH{}", packed.without());
+    let (file, looked_at) = ("libraries.sqsh", packed.looked_at);
+    WantedImage { storm, of: &of, file, directories, looked_at }.cure(input)
 }
 
 fn files_of(binding: &Binding) -> String {
@@ -270,10 +322,12 @@ fn ask(
         (Some(name), _) => format!("{}, who owns them,", term::plain(name)),
         (None, _) => "their owner".to_owned(),
     };
+    let is_grown = binding.changes.iter().any(|change| change.tier == Tier::Grown);
+    let grow = if is_grown { " --grow" } else { "" };
     Some(Cure {
         storm: Storm::Loader,
         text: format!("Ask {who} to bind {}, for everyone who starts it", files_of(binding)),
-        command: Some(format!("becalm fix --apply -- {}", input.line)),
+        command: Some(format!("becalm fix --apply{grow} -- {}", input.line)),
         actor,
         owner,
         change: CureChange::BindFiles { files: changed(binding) },

@@ -105,6 +105,8 @@ pub struct CurePlan {
     /// What `becalm fix --apply` does for this user, in the order in which it is applied: of each
     /// storm one cure at most, and none twice.
     pub chosen: Vec<Cure>,
+    /// What `becalm fix` does beyond that where it is told to, storm or not.
+    pub further: Option<Cure>,
     /// The start before and after all of it; none where nothing is chosen.
     pub predicted: Option<CurePrediction>,
     /// How files are bound in place; empty where they are not.
@@ -143,6 +145,7 @@ impl CurePlan {
             |finding: &Finding| (finding.storm, input.told_as_text(cures(&input, finding, &bound)));
         let storms: Vec<_> = findings.storms.iter().map(cures).collect();
         let (chosen, predicted) = chosen(&input, &storms, &bound);
+        let further = bound.cures.iter().find(|cure| cure.goes_further()).cloned();
         let BoundFiles { mut in_place, copies, .. } = bound;
         let is_chosen = |is: fn(&CureChange) -> bool| chosen.iter().any(|cure| is(&cure.change));
         if !is_chosen(|change| matches!(change, CureChange::BindFiles { .. })) {
@@ -155,6 +158,7 @@ impl CurePlan {
             copies: if shows { copies } else { Binding::default() },
             storms,
             chosen,
+            further,
             predicted,
             in_place,
             of_the_system: loaded(recording, belongs_to_the_system),

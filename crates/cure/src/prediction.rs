@@ -9,7 +9,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use cost::{CallSet, CostModel, LOOKS_AT_ONCE, PredictedWait, RecordedStart};
+use cost::{CallSet, CostModel, LOOKS_AT_ONCE, PredictedWait, RecordedStart, SharedChoice};
 use explain::{ExplainOptions, Findings};
 use recording::Recording;
 use schemars::JsonSchema;
@@ -143,6 +143,12 @@ impl<'r> StartPredictor<'r> {
         };
         let start = RecordedStart::of(recording, &options.below, None);
         StartPredictor { recording, start, model: options.model.clone(), before }
+    }
+
+    /// Whether a directory lies on the shared filesystem, or it is not known which one is shared.
+    pub(crate) fn may_be_shared(&self, directory: &Path) -> bool {
+        self.start.chosen == SharedChoice::Everything
+            || self.start.shared.contains(directory.as_os_str().as_bytes())
     }
 
     /// The start with this done to it.

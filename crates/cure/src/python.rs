@@ -12,7 +12,7 @@ use term::number::{count, counted};
 use term::{quoted, shell_line};
 
 use crate::cure::{CloserLook, Cure, RefusedCure, StormCures};
-use crate::image_cure::WantedImage;
+use crate::image_cure::{PackableDirectories, WantedImage};
 use crate::machine::FileWriter;
 use crate::plan::PlanInput;
 use crate::prediction::{CureEffect, operations};
@@ -77,32 +77,23 @@ fn bytecode(input: &PlanInput, finding: &Finding) -> Option<CloserLook> {
 fn mount_image(input: &PlanInput, finding: &Finding) -> Result<Cure, String> {
     let searched = SearchedDirectories::of(input.recording);
     let (all, mostly_of_system) = (searched.operations(), searched.is_mostly_of_system);
-    let (mut directories, mut refused, mut looked_at) = (Vec::new(), None, 0);
-    for (directory, metadata_ops) in searched.worth_an_image() {
-        match looks(input, &directory) {
-            Ok(looks) => {
-                looked_at += looks;
-                directories.push((directory, metadata_ops));
-            }
-            Err(why) => {
-                refused.get_or_insert_with(|| {
-                    format!("{}: {why}", term::plain(&directory.to_string_lossy()))
-                });
-            }
-        }
-    }
-    let named: u64 = directories.iter().map(|(_, metadata_ops)| metadata_ops).sum();
-    let directories: Vec<_> = directories.into_iter().map(|(directory, _)| directory).collect();
-    let (served, _) = served(input.recording, &directories);
-    let half = all.max(finding.metadata_ops) / 2;
-    if named > half && served <= half {
+    let worth: BTreeMap<PathBuf, u64> = searched.worth_an_image().collect();
+    let packed = PackableDirectories::of(input, worth.keys().cloned());
+    let directories = &packed.directories;
+    let named: u64 = directories.iter().filter_map(|directory| worth.get(directory)).sum();
+    let (served, _) = served(input.recording, directories);
+    let all = all.max(finding.metadata_ops);
+    if named > all / 2 && served <= all / 2 {
         return Err(
             "what is searched there are links to elsewhere, and an image has a link as it is"
                 .to_owned(),
         );
     }
-    if served * 2 <= all.max(finding.metadata_ops) {
-        return Err(refused.unwrap_or_else(|| match directories.is_empty() {
+    // Where something is left out of it, the rest may be worth it all the same.
+    let is_of_all = directories.len() == worth.len();
+    let is_empty = directories.is_empty();
+    if is_empty || is_of_all && served * 2 <= all {
+        return Err(packed.why_none(|| match is_empty {
             true if !mostly_of_system => {
                 "they are in no environment, and in no directory that PYTHONPATH names".to_owned()
             }
@@ -115,12 +106,12 @@ fn mount_image(input: &PlanInput, finding: &Finding) -> Result<Cure, String> {
         }));
     }
     let of = match directories.len() as u64 {
-        1 => "the environment".to_owned(),
-        more => counted(more, "directory", "directories"),
+        1 => format!("the environment{}", packed.without()),
+        more => counted(more, "directory", "directories") + &packed.without(),
     };
-    let directories = &directories;
-    let file = "env.sqsh";
-    WantedImage { storm: Storm::Python, of: &of, file, directories, looked_at }.cure(input)
+    let (file, looked_at) = ("env.sqsh", packed.looked_at);
+    let image = WantedImage { storm: Storm::Python, of: &of, file, directories, looked_at };
+    image.cure(input).map_err(|why| packed.refused.unwrap_or(why))
 }
 
 /// How many directories `becalm run` looks at for an image of this one; or why there is to be none.

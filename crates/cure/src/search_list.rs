@@ -1,13 +1,11 @@
 //! Names searched over a list of directories: another order, an image, fewer directories, one.
 
-use std::path::PathBuf;
-
 use explain::{Finding, FoundList, ListName, SearchListSource, Storm, StormSource, listed};
 use term::number::counted;
 use term::quoted;
 
 use crate::cure::{Cure, CureActor, CureChange, RefusedCure, StormCures};
-use crate::image_cure::WantedImage;
+use crate::image_cure::{PackableDirectories, WantedImage};
 use crate::plan::PlanInput;
 use crate::prediction::CureEffect;
 use crate::python;
@@ -152,36 +150,18 @@ fn image(input: &PlanInput, lists: &[&FoundList]) -> Result<Cure, String> {
         return Err("becalm ran the command in an image already".to_owned());
     }
     let entries = lists.iter().flat_map(|list| &list.searched.entries);
-    let mut directories: Vec<PathBuf> = entries
+    let given = entries
         .filter(|entry| entry.is_given && !python::is_of_system(entry.directory.bytes()))
-        .map(|entry| entry.directory.path().to_owned())
-        .collect();
-    directories.sort();
-    let (mut packed, mut looked_at, mut refused) = (Vec::<PathBuf>::new(), 0, None);
-    for directory in directories {
-        // What is below another one is in its image.
-        if packed.last().is_some_and(|above| directory.starts_with(above)) {
-            continue;
-        }
-        match python::looks(input, &directory) {
-            Ok(looks) => {
-                looked_at += looks;
-                packed.push(directory);
-            }
-            Err(why) => {
-                let name = term::plain(&directory.to_string_lossy());
-                refused.get_or_insert(format!("{name}: {why}"));
-            }
-        }
-    }
-    if packed.is_empty() {
+        .map(|entry| entry.directory.path().to_owned());
+    let packed = PackableDirectories::of(input, given);
+    let directories = &packed.directories;
+    if directories.is_empty() {
         let of_system = || "they are the operating system's own, which each node has".to_owned();
-        return Err(refused.unwrap_or_else(of_system));
+        return Err(packed.why_none(of_system));
     }
-    let of = counted(packed.len() as u64, "directory that is", "directories that are");
-    let without = refused.map_or(String::new(), |why| format!(" (not of {why})"));
-    let (of, directories) = (format!("{of} searched{without}"), &packed);
-    let file = "list.sqsh";
+    let of = counted(directories.len() as u64, "directory that is", "directories that are");
+    let of = format!("{of} searched{}", packed.without());
+    let (file, looked_at) = ("list.sqsh", packed.looked_at);
     WantedImage { storm: Storm::SearchList, of: &of, file, directories, looked_at }.cure(input)
 }
 

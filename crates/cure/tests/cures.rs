@@ -67,9 +67,19 @@ fn a_library_path_is_not_shortened_for_others_may_need_it() {
             tale.loading("openat", &format!("{directory}/{library}.so"), NO);
         }
     }
-    let all = cures(tale, Storm::Loader);
-    assert_eq!(all.cures, []);
+    let recording = tale.told();
+    let all = cures_of(&recording, Storm::Loader, &ABLE);
     assert!(refused(&all)[0].starts_with("A shorter LD_LIBRARY_PATH"), "{all:#?}");
+    // Its directories are searched on the node, one that may be edited aside.
+    let [image] = &all.cures[..] else { panic!("{all:#?}") };
+    assert_eq!(counts(image)[2..], [240, 0]);
+    let refusing = |path: &Path| path.ends_with("z3").then(|| "no".to_owned());
+    let machine = Machine { why_no_image: refusing, ..ABLE };
+    let all = cures_of(&recording, Storm::Loader, &machine);
+    assert!(all.cures[0].text.contains("11 directories of LD_LIBRARY_PATH (not of /z3: no)"));
+    assert_eq!(counts(&all.cures[0])[2..], [240, 20]);
+    // It takes nothing that the machine does not have.
+    assert_eq!(cures_of(&recording, Storm::Loader, &Machine::unknown()).cures, []);
 }
 
 /// A program of a store, with so many libraries that are each looked for in two directories before.
@@ -236,14 +246,14 @@ fn all_directories_that_are_searched_are_in_one_image() {
     let expected = [named[0], named[1], "/sw/python"].map(PathBuf::from);
     assert_eq!(directories, expected);
     assert_eq!(taken.metadata_ops, 901);
-    // One that may not be in an image is left out; where the others serve little, so are they.
+    // One that may not be in an image is left out, and named: the others are worth one.
     let refusing = |path: &Path| (!path.starts_with("/home")).then(|| "no".to_owned());
     let machine = Machine { why_no_image: refusing, ..ABLE };
     let all = cures_of(&recording, Storm::Python, &machine);
-    assert_eq!(
-        (&*all.cures, &*all.not_chosen[0].why),
-        (&[][..], "/sw/numpy/lib/python3.11/site-packages: no")
-    );
+    let CureChange::MountImage { directories } = &all.cures[0].change else { panic!("{all:#?}") };
+    assert_eq!(directories.iter().map(|it| it.path()).collect::<Vec<_>>(), [Path::new(named[0])]);
+    let says = "the environment (not of /sw/numpy/lib/python3.11/site-packages: no)";
+    assert!(all.cures[0].text.contains(says), "{all:#?}");
 }
 
 #[test]

@@ -7,13 +7,17 @@ use testkit::run;
 
 /// A virtual environment with a package of many modules.
 fn environment(place: &Place) -> String {
-    place.said("python3 -m venv --without-pip venv && (cd venv/lib/*/site-packages && mkdir many)");
-    let modules = "cd venv/lib/*/site-packages/many && for i in {1..150}; do \
-                   echo \"x = $i\" > m$i.py; done; \
+    environment_of(place, "python3", "venv")
+}
+
+/// The same of this Python, by this name.
+fn environment_of(place: &Place, python: &str, name: &str) -> String {
+    let modules = "mkdir many && cd many && for i in {1..150}; do echo \"x = $i\" > m$i.py; done; \
                    { for i in {1..150}; do echo \"from . import m$i\"; done; } > __init__.py";
-    place.said(modules);
-    place.said("venv/bin/python -c 'import many'");
-    place.at("venv/bin/python")
+    place.said(&format!("{python} -m venv --without-pip {name}"));
+    place.said(&format!("cd {name}/lib/*/site-packages && {modules}"));
+    place.said(&format!("{name}/bin/python -c 'import many'"));
+    place.at(&format!("{name}/bin/python"))
 }
 
 /// How many operations reach the filesystem that a place is on.
@@ -94,6 +98,37 @@ fn an_environment_and_the_python_that_it_is_based_on_are_in_one_image() {
     let (before, after) =
         (reached(&place, &term::shell_line(&words)), reached(&place, in_the_image));
     assert!(after * 3 < before * 2, "{before} became {after}");
+}
+
+#[test]
+fn an_environment_is_in_an_image_though_the_python_that_it_is_based_on_cannot_be() {
+    let place = Place::new();
+    let base = base_python(&place);
+    // More directories than `becalm run` would look at.
+    place.said("mkdir -p base/share/{1..100}/{1..60}");
+    let python = environment_of(&place, &term::shell_line([&base]), "own");
+    let words = [&*python, "-c", "import asyncio, email.message, many; print(many.m7.x)"];
+    let built = |words: &[&str]| {
+        let ran = run(&mut place.command(BECALM, words));
+        let found: Value = serde_json::from_slice(&ran.stdout).unwrap();
+        let steps = steps_of(&found, "python");
+        let line = commands(&steps)[0].to_owned();
+        assert!(line.starts_with("becalm image build "), "{steps:#?}");
+        assert!(!line.contains("/base'"), "{line}");
+        (line, steps[0]["text"].as_str().unwrap().to_owned())
+    };
+    let check = ["check", "--json", "--until", "exit"];
+    let (line, text) = built(&[&check[..], &["--"], &words].concat());
+    assert!(text.contains("(not of ") && text.contains("/base: becalm run looks"), "{text}");
+    let (_, in_the_image) = line.split_once(" && ").unwrap();
+    assert!(place.said(&line).ends_with("7\n"), "{line}");
+    let (before, after) =
+        (reached(&place, &term::shell_line(&words)), reached(&place, in_the_image));
+    assert!(after * 10 < before * 9, "{before} became {after}");
+    // Where the base is on no shared filesystem, nothing is missing.
+    let own = place.at("own");
+    let (line, text) = built(&[&check[..], &["--below", &own, "--"], &words].concat());
+    assert!(line.contains("/own' -- ") && !text.contains("not of"), "{line}: {text}");
 }
 
 /// Directories as `pip --target` fills them.
@@ -182,4 +217,28 @@ fn an_image_of_a_tree_of_many_files_that_are_read_again_and_again() {
     let (before, after) = (reached(&place, &words.join(" ")), reached(&place, in_the_image));
     // Each file and directory is looked at once, to see whether it has changed.
     assert!(after < before, "{before} became {after}");
+}
+
+#[test]
+fn an_image_of_what_a_long_library_path_names() {
+    let mut place = Place::new();
+    // Many directories that are searched in vain come first.
+    place.said(
+        "mkdir -p dirs/{1..40} && for i in {1..40}; do echo $i > dirs/$i/README; done && \
+         cp -L /usr/lib/*/libz.so.1 dirs/40/ && find dirs -exec touch -d '3 days ago' {} +",
+    );
+    let named: Vec<String> = (1..=40).map(|number| place.at(&format!("dirs/{number}"))).collect();
+    place.set("LD_LIBRARY_PATH", named.join(":"));
+    let words = ["/usr/bin/python3", "-c", "import bz2, ctypes, lzma, ssl, zlib; print(7)"];
+    let found = place.found(&words);
+    let storm =
+        found["storms"].as_array().unwrap().iter().find_map(|storm| storm["storm"].as_str());
+    let steps = steps_of(&found, storm.unwrap());
+    assert_eq!(steps[0]["change"]["kind"], "mount_image", "{found:#}");
+    let line = commands(&steps)[0];
+    assert!(place.said(line).contains("Built one image"), "{line}");
+    let plain = term::shell_line(&words);
+    let before = reached(&place, &plain);
+    let after = reached(&place, &format!("becalm run python3.calm -- {plain}"));
+    assert!(after * 3 < before * 2, "{before} became {after}");
 }

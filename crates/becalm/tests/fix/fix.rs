@@ -318,3 +318,22 @@ fn what_the_command_reads_is_read_again_in_each_run() {
         assert_eq!(fs::read_to_string(scene.at("script.out")).unwrap().lines().count(), 150);
     }
 }
+
+/// `make` builds once: a run after that has nothing to do.
+#[test]
+fn a_command_that_did_other_work_than_when_it_was_planned_for_is_told() {
+    let scene = Scene::new();
+    let program = store(&scene);
+    let (done, once) = (scene.at("done"), "[ -e \"$0\" ] || { \"$1\"; : > \"$0\"; }");
+    let words = ["sh", "-c", once, &done, &program];
+    let planned = fix(&scene, &[], &words);
+    assert!(planned.out().contains("Would bind 41 files"), "{}", planned.out());
+    assert!(!planned.err().contains("other work"), "{}", planned.err());
+    let applied = fix(&scene, &["--apply", "--runs=2"], &words);
+    assert_eq!(applied.code(), 1, "{}", applied.out());
+    let told = "the command did other work than when it was last recorded: ";
+    assert!(applied.err().contains(told), "{}", applied.err());
+    // What it did then it does again.
+    let again = fix(&scene, &["--apply", "--runs=2"], &words);
+    assert!(!again.err().contains("other work"), "{}", again.err());
+}

@@ -10,6 +10,7 @@ mod check;
 mod fix;
 mod image;
 mod place;
+mod room;
 mod stories;
 mod undo;
 

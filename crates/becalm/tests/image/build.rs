@@ -55,6 +55,31 @@ fn its_json_is_as_documented() {
 }
 
 #[test]
+fn the_order_of_a_command_that_fails_is_used_and_that_is_said_unless_somebody_stopped_it() {
+    let directory = tempfile::tempdir().unwrap();
+    environment(directory.path());
+    let image = directory.path().join("env.sqsh");
+    let built = |end: &str| {
+        let command = format!("cat env/z; {end}");
+        let built = build(&["-o", "env.sqsh", "env", "--", "sh", "-c", &command], directory.path());
+        (built.status.code(), said(&built), fs::remove_file(&image).is_ok())
+    };
+    for (end, how) in
+        [("exit 3", "ended with status 3"), ("kill -TERM $$", "was killed by signal 15")]
+    {
+        let (status, said, is_there) = built(end);
+        assert_eq!((status, is_there), (Some(0), true), "{said}");
+        assert!(
+            said.contains(&format!("the command {how}; its order is used as it is\n")),
+            "{said}"
+        );
+    }
+    let (status, said, is_there) = built("kill -INT $$");
+    assert_eq!((status, is_there), (Some(130), false), "{said}");
+    assert!(said.ends_with("the command was killed by signal 2: no image is built\n"), "{said}");
+}
+
+#[test]
 fn what_builds_left_that_were_killed_goes_with_a_later_one_and_what_is_being_built_stays() {
     let directory = tempfile::tempdir().unwrap();
     environment(directory.path());

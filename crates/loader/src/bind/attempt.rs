@@ -112,8 +112,16 @@ pub(super) fn plan(
         }
     };
     let calm = eligible.changeable.len() - candidates.len();
-    let barred = lessons.barred.len();
-    Ok(Binding { stores, calm, barred, left_out: lessons.into_left_out(), checked, ..binding })
+    let (barred, cramped) = (lessons.barred.len(), lessons.cramped.len());
+    Ok(Binding {
+        stores,
+        calm,
+        barred,
+        cramped,
+        left_out: lessons.into_left_out(),
+        checked,
+        ..binding
+    })
 }
 
 /// The paths without symbolic links in them.

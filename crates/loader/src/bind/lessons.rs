@@ -19,6 +19,8 @@ pub(super) struct Lessons {
     pub left_out: Vec<UnboundFile>,
     /// The files that would be bound, and cannot be changed.
     pub barred: HashSet<usize>,
+    /// The files that have no room, and might grow.
+    pub cramped: HashSet<usize>,
 }
 
 impl Lessons {
@@ -34,6 +36,9 @@ impl Lessons {
             if lacks_room && !self.cautions.contains_key(&number) {
                 self.cautions.insert(number, Caution::Spare);
             } else {
+                if lacks_room {
+                    self.cramped.insert(number);
+                }
                 self.leave_out(known, number, refused.to_string());
             }
         }

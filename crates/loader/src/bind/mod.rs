@@ -82,6 +82,7 @@ use std::sync::Arc;
 pub use leave::{Leave, UnboundFile};
 pub use reasons::{ASKED_BEFORE, INHERITED};
 pub use remedy::Counts;
+pub use spared::SparedLookups;
 pub use steered::StartEnvironment;
 pub use stores::{Manager, PackageStore, store_of};
 
@@ -214,6 +215,8 @@ pub struct Binding {
     pub calm: usize,
     /// How many files would be bound, and cannot be changed: they are among those left out.
     pub barred: usize,
+    /// How many of those left out have no room for the paths, which [`BindOptions::grow`] may make.
+    pub cramped: usize,
     /// What stays as it is, and why.
     pub left_out: Vec<UnboundFile>,
     /// Names that two programs find in two places.
@@ -285,10 +288,9 @@ pub struct Effect {
     pub after: Counts,
     /// Names that are not found today, nor afterwards.
     pub not_found: Vec<String>,
-    /// Of a program: the paths that its loader looks up today, objects that it loads aside, and no more
-    /// once bound, each as often as it does. None where that was not asked for, and where it then looks others up.
+    /// Of a program: what its loader is spared. None where that was not asked for.
     #[serde(skip)]
-    pub spared: Option<Vec<PathBuf>>,
+    pub spared: Option<SparedLookups>,
 }
 
 /// A name that is left to the search.

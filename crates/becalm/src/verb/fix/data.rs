@@ -99,7 +99,9 @@ impl FixAnswer<'_> {
             .as_ref()
             .filter(|_| self.tried.is_none_or(|tried| plan.launches(&tried.kept)));
         let all = || plan.cures.storms.iter().map(|(_, cures)| cures);
-        let others = all().flat_map(|all| &all.cures).filter(|cure| !cure.is_appliable());
+        let is_other = |cure: &&Cure| !cure.is_appliable() && !cure.goes_further();
+        let others = all().flat_map(|all| &all.cures).filter(is_other);
+        let others = others.chain(&plan.cures.further);
         FixData {
             schema: "becalm.fix/1",
             cures: &plan.cures.chosen,

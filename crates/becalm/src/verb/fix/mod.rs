@@ -5,6 +5,7 @@ mod calm;
 mod copies;
 pub mod data;
 mod image;
+mod other_work;
 mod plan;
 mod trial;
 pub mod view;
@@ -127,6 +128,7 @@ fn plan_only(args: &FixArgs) -> Result<u8, Failure> {
 /// What to do after a plan; nothing, where only others can do something, or nobody.
 fn next(plan: &ResolvedPlan) -> String {
     match plan.is_empty() {
+        true if plan.cures.further.is_some() => again::with(1, &["--grow"]),
         true => String::new(),
         false => again::with(1, &["--apply"]),
     }
@@ -140,6 +142,9 @@ fn apply_and_prove(args: &FixArgs) -> Result<u8, Failure> {
     let kept = PathBuf::from(format!("/proc/self/fd/{}", scratch.as_raw_fd()));
     let before = trial::recorded(&bench, &subject, &kept)?;
     let recording = Recording::read_beside(&scratch).context("the recording just made")?;
+    let other_work = other_work::made_before(&recording)
+        .and_then(|before| other_work::told(before, recording.metadata_operations()));
+    other_work.as_deref().into_iter().for_each(term::warn);
     let _ = last::keep(&scratch);
     let mut plan = ResolvedPlan::of(args, &recording)?;
     not_asked_to_end(&asked)?;

@@ -150,15 +150,15 @@ impl<'a> FixAnswer<'a> {
     fn others(&self, columns: usize) -> String {
         let plan = self.plan;
         let mut text = String::new();
+        if let Some(cure) = plan.cures.further.as_ref().filter(|_| self.tried.is_none()) {
+            let predicted = format!(": {}", prediction(cure, &plan.wait.model));
+            text.push_str(&by_hand(cure, &predicted, columns));
+        }
         for (storm, cures) in &plan.cures.storms {
             let is_done = plan.cures.chosen.iter().any(|cure| cure.storm == *storm);
-            let others = cures.cures.iter().filter(|cure| !cure.is_appliable());
-            for cure in others.filter(|_| !is_done) {
-                let line = format!("{}: {}", who(cure), plain(&cure.text));
-                text.push_str(&width::wrap(&line, columns));
-                if let Some(command) = &cure.command {
-                    text.push_str(&format!("  {}\n", style::paint(style::COMMAND, command)));
-                }
+            let is_other = |cure: &&Cure| !cure.is_appliable() && !cure.goes_further();
+            for cure in cures.cures.iter().filter(is_other).filter(|_| !is_done) {
+                text.push_str(&by_hand(cure, "", columns));
             }
             for refused in &cures.not_chosen {
                 let (what, why) = (plain(&refused.text), plain(&refused.why));
@@ -225,6 +225,14 @@ fn prediction(cure: &Cure, model: &WaitModel) -> String {
         text.push_str(&format!(". Risk: {}", plain(risk)));
     }
     text
+}
+
+/// What somebody can do, with what is to be said of it, and the line to paste.
+fn by_hand(cure: &Cure, said: &str, columns: usize) -> String {
+    let text = width::wrap(&format!("{}: {}{said}", who(cure), plain(&cure.text)), columns);
+    let command = cure.command.as_ref();
+    text + &command
+        .map_or(String::new(), |command| format!("  {}\n", style::paint(style::COMMAND, command)))
 }
 
 /// Who must do it.

@@ -205,17 +205,17 @@ impl CheckAnswer {
     fn other_cures(&self, storm: &Finding, room: &StormRoom, columns: usize) -> String {
         let own = |cure: &&Cure| cure.storm == storm.storm;
         let is_chosen = |cure: &Cure| self.chosen.iter().any(|known| known.change == cure.change);
+        let told = |cure: &Cure| {
+            let profile = &self.findings.model.profile;
+            let told = format!("{}: {}", plain(&cure.text), gain(&cure.predicted, profile));
+            step(&told, cure.command.as_deref(), columns) + &risk(cure, columns)
+        };
         if self.cures.iter().filter(own).any(is_chosen) {
-            return String::new();
+            let further = self.cures.iter().filter(own).filter(|cure| cure.goes_further());
+            return further.map(told).collect();
         }
         let cures = self.cures.iter().filter(own).take(room.cures);
-        let cures: String = cures
-            .map(|cure| {
-                let profile = &self.findings.model.profile;
-                let told = format!("{}: {}", plain(&cure.text), gain(&cure.predicted, profile));
-                step(&told, cure.command.as_deref(), columns) + &risk(cure, columns)
-            })
-            .collect();
+        let cures: String = cures.map(told).collect();
         let refused = self.not_chosen.iter().filter(|refused| refused.storm == storm.storm);
         let name = if self.findings.storms.len() > 1 { storm.storm.name() } else { "" };
         let name = if name.is_empty() { String::new() } else { format!("{name}: ") };

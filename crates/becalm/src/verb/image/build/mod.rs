@@ -17,6 +17,7 @@ use image_format::SquashWriteError;
 use image_format::ext3::Ext3Overlay;
 use image_format::sif::Container;
 use image_format::squash::Compression;
+use launch::Ended;
 use recording::shown_name;
 
 use super::overlay;
@@ -282,6 +283,9 @@ fn check_output(output: &Path) -> anyhow::Result<()> {
     }
 }
 
+/// Ctrl-C (POSIX names the number, in kill(1)).
+const SIGINT: i32 = 2;
+
 /// The files that come first, and what says so.
 fn order(args: &ImageBuildArgs) -> Result<(TracedFiles, Option<String>), Failure> {
     if let Some(trace) = &args.trace {
@@ -292,9 +296,18 @@ fn order(args: &ImageBuildArgs) -> Result<(TracedFiles, Option<String>), Failure
         return Ok((TracedFiles::default(), None));
     }
     let (recording, finished) = recorded::and_read(&RecordRequest::of(&args.command))?;
-    if finished.ended.pass_on() != 0 {
-        let status = finished.ended.pass_on();
-        term::warn(&format!("the command ended with status {status}; its order is used as it is"));
+    let failed = match finished.ended {
+        Ended::Exited(0) => None,
+        Ended::Exited(status) => Some(format!("ended with status {status}")),
+        // Who presses Ctrl-C means both.
+        Ended::Signaled(signal @ SIGINT) => {
+            let error = anyhow!("the command was killed by signal {signal}: no image is built");
+            return Err(Failure { status: 128 + signal as u8, error });
+        }
+        Ended::Signaled(signal) => Some(format!("was killed by signal {signal}")),
+    };
+    if let Some(failed) = failed {
+        term::warn(&format!("the command {failed}; its order is used as it is"));
     }
     Ok((TracedFiles::of(&recording), Some(term::shell_line(&args.command))))
 }
