@@ -148,6 +148,9 @@ impl BoundFiles {
                 |cure: &Cure| refused(self.inherited().unwrap_or(cure.predicted.too_little()));
             let why = small.first().map(why);
             self.not_chosen.extend(why);
+        } else if let Some(why) = self.inherited() {
+            let text = "Bind the names that stay".to_owned();
+            self.not_chosen.push(RefusedCure { storm: Storm::Loader, text, why });
         }
         self.cures = cures;
     }

@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::Effect;
 use super::attempt::BindAttempt;
 use super::collect::ElfFileNames;
 use super::differing::{EditedStart, EditedWorld, because_of};
@@ -16,6 +15,7 @@ use super::resolve::{LoaderRun, LoaderRunObject, ResolvedBy, Resolver};
 use super::spared::spared;
 use super::today::is_loader;
 use super::wanted::BindFacts;
+use super::{BindMode, Effect};
 use crate::{FileId, PlannedWorld};
 
 /// The starts with edits in them, all of which load what they load today.
@@ -109,7 +109,10 @@ fn rerun<'r>(
             Ok(after) if is_same(before, &after) => {
                 let mut effect = effect(known.files, before, &after);
                 if known.options.list_spared && before.is_program {
-                    effect.spared = spared(resolver, world, before);
+                    // A farm that is searched before a list that stays makes others' starts dearer.
+                    let adds = known.mode_of(before.root) == BindMode::Farm;
+                    let spared = spared(resolver, world, before);
+                    effect.spared = spared.filter(|spared| !adds || spared.instead == 0);
                 }
                 let with = EditedStart { start: before, edited: members };
                 Ok(Some(AgreeingStart { effect, with, saved: saved_in(before, &after) }))

@@ -288,7 +288,8 @@ pub struct Effect {
     pub after: Counts,
     /// Names that are not found today, nor afterwards.
     pub not_found: Vec<String>,
-    /// Of a program: what its loader is spared. None where that was not asked for.
+    /// Of a program: what its loader is spared. None where that was not asked for, and where a farm is searched
+    /// in vain before a list that stays.
     #[serde(skip)]
     pub spared: Option<SparedLookups>,
 }
