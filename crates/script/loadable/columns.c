@@ -125,7 +125,7 @@ static size_t put_bytes(const struct cut *cut, const char *line, size_t size, ch
 
 bool act_cut(struct request *request)
 {
-    static char out[MOST_INPUT + 1];
+    char *out = made;
     struct input input;
     struct cut cut;
     size_t size = 0;

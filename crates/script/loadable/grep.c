@@ -45,7 +45,7 @@ static size_t select_lines(const struct request *request, const regex_t *pattern
 
 static bool search(struct request *request, const regex_t *pattern, const char *string)
 {
-    static char out[MOST_INPUT + 1];
+    char *out = made;
     struct input input;
     size_t size = 0;
     request->first++;

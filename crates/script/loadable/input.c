@@ -11,6 +11,8 @@
 /* One byte more than a file has: that it has no more is seen, too. */
 static char bytes[MOST_INPUT + 1];
 
+char made[MOST_INPUT + 1];
+
 static bool is_one(const struct stat *file, const struct stat *other)
 {
     return file->st_dev == other->st_dev && file->st_ino == other->st_ino;

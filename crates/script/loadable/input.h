@@ -10,6 +10,9 @@
 
 enum { MOST_INPUT = 65536 }; /* bytes */
 
+/* What a filter has made of its input, one at a time: each shell has it, and may have little (ulimit -d). */
+extern char made[MOST_INPUT + 1];
+
 struct input {
     char *bytes;
     size_t size;

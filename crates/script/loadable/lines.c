@@ -145,7 +145,7 @@ static size_t put_sorted(const struct request *request, const struct input *inpu
 
 bool act_sort(struct request *request)
 {
-    static char out[MOST_INPUT + 1];
+    char *out = made;
     struct input input;
     if (!options(request, "ru") || left(request) > 1 || !locale_is_plain(request->envp) ||
         !take_input(request, &input))

@@ -173,7 +173,7 @@ static bool read_request(struct request *request, struct tr *tr)
 
 bool act_tr(struct request *request)
 {
-    static char out[MOST_INPUT];
+    char *out = made;
     struct input input;
     struct tr tr;
     size_t size = 0;
