@@ -158,7 +158,7 @@ impl<'r> InsideProcesses<'r> {
 
 /// What `becalm run --builtins` does before it becomes the command: it looks at its programs, at shells and at what
 /// starts shells, and into each directory of PATH.
-const LAUNCH: u64 = 112;
+const LAUNCH: u64 = 120;
 const ONE_DIRECTORY: u64 = 4;
 /// What is asked of a program before it is started: whether it is a shell.
 const ONE_START: u64 = 2;
