@@ -59,14 +59,9 @@ fn of_git(source: &StormSource) -> Option<&str> {
 
 /// The image, or why there is none.
 fn image(input: &PlanInput, trees: &[(&SourcePath, u64)]) -> Result<Cure, String> {
-    let is_own = |directory: &&SourcePath| !python::is_of_system(directory.name.bytes());
-    let own = trees.iter().map(|(directory, _)| *directory).filter(is_own);
-    let packed = PackableDirectories::of(input, own.map(|it| it.path().to_owned()));
+    let wanted = trees.iter().map(|(directory, _)| directory.path().to_owned());
+    let packed = PackableDirectories::of_own(input, wanted)?;
     let directories = &packed.directories;
-    if directories.is_empty() {
-        let of_system = || "they are the operating system's own, which each node has".to_owned();
-        return Err(packed.why_none(of_system));
-    }
     let of = format!("their directories{}", packed.without());
     let (file, looked_at) = ("files.sqsh", packed.looked_at);
     let image = WantedImage { storm: Storm::Files, of: &of, file, directories, looked_at };

@@ -67,6 +67,21 @@ impl PackableDirectories {
         all
     }
 
+    /// The same of those that are not the operating system's, if there are any; else why there are none.
+    pub(crate) fn of_own(
+        input: &PlanInput,
+        directories: impl IntoIterator<Item = PathBuf>,
+    ) -> Result<Self, String> {
+        let is_own =
+            |directory: &PathBuf| !python::is_of_system(directory.as_os_str().as_encoded_bytes());
+        let all = Self::of(input, directories.into_iter().filter(is_own));
+        if !all.directories.is_empty() {
+            return Ok(all);
+        }
+        let of_system = || "they are the operating system's own, which each node has".to_owned();
+        Err(all.why_none(of_system))
+    }
+
     /// Why there is none of them, or none that is worth it.
     pub(crate) fn why_none(self, otherwise: impl FnOnce() -> String) -> String {
         let elsewhere = || "they are on no shared filesystem".to_owned();

@@ -5,7 +5,6 @@
 //! LD_LIBRARY_PATH another start needs, no recording of this one tells.
 
 use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use explain::{Finding, LoaderSource, SourcePath, Storm, StormSource};
@@ -241,14 +240,8 @@ fn library_path_image(input: &PlanInput, storm: Storm) -> Result<Cure, String> {
     if python::image(input.recording).is_some() {
         return Err("becalm ran the command in an image already".to_owned());
     }
-    let named = library_paths(input.recording);
-    let is_own = |directory: &PathBuf| !python::is_of_system(directory.as_os_str().as_bytes());
-    let packed = PackableDirectories::of(input, named.into_iter().filter(is_own));
+    let packed = PackableDirectories::of_own(input, library_paths(input.recording))?;
     let directories = &packed.directories;
-    if directories.is_empty() {
-        let of_system = || "they are the operating system's own, which each node has".to_owned();
-        return Err(packed.why_none(of_system));
-    }
     let of = counted(directories.len() as u64, "directory", "directories");
     let of = format!("{of} of LD_LIBRARY_PATH{}", packed.without());
     let (file, looked_at) = ("libraries.sqsh", packed.looked_at);

@@ -150,15 +150,10 @@ fn image(input: &PlanInput, lists: &[&FoundList]) -> Result<Cure, String> {
         return Err("becalm ran the command in an image already".to_owned());
     }
     let entries = lists.iter().flat_map(|list| &list.searched.entries);
-    let given = entries
-        .filter(|entry| entry.is_given && !python::is_of_system(entry.directory.bytes()))
-        .map(|entry| entry.directory.path().to_owned());
-    let packed = PackableDirectories::of(input, given);
+    let given = entries.filter(|entry| entry.is_given);
+    let given = given.map(|entry| entry.directory.path().to_owned());
+    let packed = PackableDirectories::of_own(input, given)?;
     let directories = &packed.directories;
-    if directories.is_empty() {
-        let of_system = || "they are the operating system's own, which each node has".to_owned();
-        return Err(packed.why_none(of_system));
-    }
     let of = counted(directories.len() as u64, "directory that is", "directories that are");
     let of = format!("{of} searched{}", packed.without());
     let (file, looked_at) = ("list.sqsh", packed.looked_at);
