@@ -173,3 +173,31 @@ fn a_plug_in_without_a_list_is_served_by_the_programs_whatever_another_plug_in_f
         assert_eq!(seen(), before, "{options:?}");
     }
 }
+
+/// Each library of a closure is asked for by the closure's own, which hands no list on: who opened others by the
+/// list of the library that brought it in would then find another, or none.
+#[test]
+fn what_a_library_opens_through_the_list_of_the_one_that_brought_it_in_is_found_in_each_mode() {
+    for (programs, is_bound) in [(&["n", "m", "b/lib"][..], false), (&["n", "m", "a/lib"], true)] {
+        for options in MODES {
+            let site = Site::new();
+            for prefix in ["a", "b"] {
+                site.part(prefix, "plug", &[]);
+            }
+            let host = site.host("h", "host", "plug", &[]);
+            let mid = site.part("c", "mid", &[&site.rpath(&["n", "m", "h/lib", "a/lib"]), &host]);
+            let list = [programs, &["c/lib"]].concat();
+            let app = site.ask("app", &[&site.rpath(&list), &mid]);
+            let before = shown(&app, &["mid", "host"]);
+            assert!(before.says.ends_with("plug of a\n"), "{}", before.says);
+            let bound = site.bind(options);
+            assert_eq!(shown(&app, &["mid", "host"]), before, "{options:?}");
+            let is_closure = options == ["--mode=closure"];
+            let expected = is_bound || !is_closure;
+            assert_eq!(changed(&bound).contains(&app.as_str()), expected, "{options:?}: {bound:#}");
+            if is_closure && !is_bound {
+                assert!(bound.to_string().contains("through the DT_RPATH of"), "{bound:#}");
+            }
+        }
+    }
+}

@@ -10,7 +10,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use super::Leave;
 use super::collect::OWN_DIRECTORY;
-use super::farm::short_digest;
+use super::farm::{Farms, short_digest};
+use super::inherited::opens_through_another;
 use super::places::RELOCATABLE;
 use super::resolve::{LoaderRun, LoaderRunObject, ResolvedBy};
 use super::steered::is_steered;
@@ -33,7 +34,7 @@ pub(super) fn request(
     if is_done(run) {
         return EditRequest::default();
     }
-    if let Some(reason) = why_not(known, run) {
+    if let Some(reason) = why_not(known, run, &mut wanted.farms) {
         wanted.refused.push((number, reason));
         return EditRequest::default();
     }
@@ -103,7 +104,7 @@ fn is_done(run: &LoaderRun) -> bool {
     })
 }
 
-fn why_not(known: &BindFacts<'_>, run: &LoaderRun) -> Option<String> {
+fn why_not(known: &BindFacts<'_>, run: &LoaderRun, farms: &mut Farms) -> Option<String> {
     if run.is_musl {
         return Some(
             "musl's loader knows no SONAME, so that a closure saves nothing; use the mode farm"
@@ -127,7 +128,14 @@ fn why_not(known: &BindFacts<'_>, run: &LoaderRun) -> Option<String> {
     }
     let moves = |through| matches!(through, Through::Origin | Through::Linked);
     let origin = |member: &LoaderRunObject| matches!(member.found, ResolvedBy::ByList { through, .. } if moves(through));
-    (!known.options.absolute && run.members.iter().any(origin)).then(|| RELOCATABLE.into())
+    if !known.options.absolute && run.members.iter().any(origin) {
+        return Some(RELOCATABLE.into());
+    }
+    let (opens, list) = opens_through_another(known, run, farms)?;
+    let (opens, list) = (opens.display(), list.display());
+    Some(format!(
+        "{opens} may open libraries by name, which it finds through the DT_RPATH of {list}; use the mode needed"
+    ))
 }
 
 /// What each name that versions are asked of becomes.

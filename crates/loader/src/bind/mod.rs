@@ -48,6 +48,7 @@ mod copies;
 mod differing;
 mod dlopen;
 mod farm;
+mod inherited;
 mod known_by;
 mod leave;
 mod lessons;
