@@ -179,12 +179,6 @@ impl ArmRegisters {
         self.x[0] = value as u64;
     }
 
-    /// Has the call that the thread is about to enter return this, without being made.
-    pub fn answer_call(&mut self, value: i64) {
-        self.number = Some(-1);
-        self.set_result(value);
-    }
-
     /// Has the process end in place of the call that it is about to enter, with status 0.
     pub fn end_process(&mut self) {
         let narrow = self.narrow.map(|_| NARROW_EXIT_GROUP);
@@ -206,6 +200,14 @@ impl ArmRegisters {
         // The first is the result by now; none of them is a time.
         timeouts::of(tid, number as i64, [0, b, c, d, e, f])
     }
+}
+
+/// Has the call that a thread is about to enter return this, without being made.
+pub(crate) fn answer_call(tid: i32, value: i64) -> Result<(), TraceError> {
+    let mut registers = ArmRegisters::read(tid)?;
+    registers.number = Some(-1);
+    registers.set_result(value);
+    registers.write(tid)
 }
 
 fn set_register_set(tid: i32, kind: usize, from: &[u8]) -> Result<(), TraceError> {

@@ -13,6 +13,7 @@
 //! | [`thread_pointer`] | where a stopped thread's own structure is |
 //! | [`upper_in_use`] | whether wide vector registers are in use |
 //! | [`LARGE_FILE`] | `O_LARGEFILE` of the kernel, which C libraries say is 0 |
+//! | [`answer_call`] | has a call that is about to be entered return a value, without being made |
 //! | [`open_flags`] | open(2)'s flags as recordings have them, on each processor: those of asm-generic/fcntl.h |
 
 #[cfg(target_arch = "aarch64")]
@@ -24,10 +25,10 @@ mod x86_64;
 #[cfg(target_arch = "aarch64")]
 pub(crate) use aarch64::{
     ArmRegisters as ThreadRegisters, FOREIGN_FROM, KERNEL_RESTARTS, KeptRegisters, LARGE_FILE,
-    NATIVE, TABLES, TRAP, open_flags, table, thread_pointer, upper_in_use, word,
+    NATIVE, TABLES, TRAP, answer_call, open_flags, table, thread_pointer, upper_in_use, word,
 };
 #[cfg(target_arch = "x86_64")]
 pub(crate) use x86_64::{
     FOREIGN_FROM, KERNEL_RESTARTS, KeptRegisters, LARGE_FILE, NATIVE, TABLES, TRAP,
-    X86Registers as ThreadRegisters, open_flags, table, thread_pointer, upper_in_use, word,
+    X86Registers as ThreadRegisters, answer_call, open_flags, table, thread_pointer, upper_in_use, word,
 };

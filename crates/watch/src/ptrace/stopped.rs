@@ -76,9 +76,7 @@ impl StoppedThread {
 
     /// Has the call that it is about to enter return this, without being made.
     pub fn answer(&self, value: i64) -> Result<(), TraceError> {
-        let mut registers = self.registers()?;
-        registers.answer_call(value);
-        self.set_registers(&registers)
+        arch::answer_call(self.tid, value)
     }
 
     /// What the event is about: the new thread, the one that executed, the filter's 16 bits.

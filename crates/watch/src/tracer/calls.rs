@@ -219,9 +219,7 @@ impl Tracer {
 /// A filter of the command's own asked for a tracer. Without becalm there would be none, and the
 /// call would fail with ENOSYS (seccomp(2)).
 fn refuse_foreign_stop(thread: &StoppedThread) -> Result<(), TraceError> {
-    let mut registers = thread.registers()?;
-    registers.answer_call(-i64::from(libc::ENOSYS));
-    thread.set_registers(&registers)
+    thread.answer(-i64::from(libc::ENOSYS))
 }
 
 /// CLONE_UNTRACED would make a child that has the filter and no tracer: its calls would fail. The

@@ -74,7 +74,7 @@ impl Tracer {
             }
             _ => return Ok(None),
         };
-        answer_call(thread, answer).map(|()| Some(Next::GoOn(0)))
+        thread.answer(answer).map(|()| Some(Next::GoOn(0)))
     }
 
     /// Answers a wait for a thread that is stopped for the one that waits; none for another wait.
@@ -130,7 +130,7 @@ impl Tracer {
                     thread.killed();
                 }
                 let gone = -i64::from(libc::ECHILD);
-                (waiting.as_ref().map(|waiting| answer_call(waiting, gone)), Some(ended))
+                (waiting.as_ref().map(|waiting| waiting.answer(gone)), Some(ended))
             }
         };
         if let Some(waiting) = waiting {
@@ -173,14 +173,7 @@ fn tell_stopped(thread: &StoppedThread, target: i32, at: u64) -> Result<(), Trac
         let written = memory::write(thread.tid(), at, &STOPPED.to_ne_bytes());
         written.map_err(|error| TraceError::of("process_vm_writev of a status", error))?;
     }
-    answer_call(thread, i64::from(target))
-}
-
-/// The call that the thread is about to enter is not made, and returns this.
-fn answer_call(thread: &StoppedThread, value: i64) -> Result<(), TraceError> {
-    let mut registers = thread.registers()?;
-    registers.answer_call(value);
-    thread.set_registers(&registers)
+    thread.answer(i64::from(target))
 }
 
 /// PTRACE_GETREGSET: what a call returns that asks for registers, with where they go.
