@@ -186,7 +186,9 @@ fn prepare(
     new_files::write(jobs, directories, options)?;
     crate::check::what_it_relies_on(plan)?;
     let changes = jobs.iter().map(|job| JournalRecord::Change(Box::new(job.change.clone())));
-    journal.add(changes.chain([JournalRecord::Ready]))?;
+    let paths = plan.relied_on();
+    let relies = (!paths.is_empty()).then_some(JournalRecord::Relies { paths });
+    journal.add(changes.chain(relies).chain([JournalRecord::Ready]))?;
     journal.reserve(room_for_an_end(jobs));
     journal.sync()?;
     journal.mark_ready()?;

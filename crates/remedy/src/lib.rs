@@ -59,6 +59,7 @@ mod new_files;
 mod path_map;
 mod plan;
 mod pool;
+mod relying;
 mod renew;
 mod rewrite;
 mod stamp;

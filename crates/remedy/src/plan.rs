@@ -292,6 +292,15 @@ impl<'de> Deserialize<'de> for Plan {
 }
 
 impl Plan {
+    /// The files that the steps hold by, and do not change.
+    pub(crate) fn relied_on(&self) -> Vec<PathBuf> {
+        let relied = self.steps.iter().filter_map(|step| match step {
+            Step::Rely { path, .. } => Some(path.clone()),
+            _ => None,
+        });
+        relied.collect()
+    }
+
     /// Reads a plan's JSON.
     ///
     /// # Errors

@@ -10,6 +10,7 @@ use crate::directory_times::{ChangedDirectory, DirectoryTimes};
 use crate::held_directories::HeldDirectories;
 use crate::journal::{self, Journal, JournalRecord, JournalStage, Story};
 use crate::look::{self, FoundState};
+use crate::relying::hold_for_others;
 use crate::work::{self, FileWork, OnFailure};
 use crate::{Changed, Error, Options, Tally, check, new_files, pool, state};
 
@@ -72,14 +73,16 @@ pub fn undo(id: &str, options: &Options, how: UndoOptions) -> Result<Undone, Err
         false => clean(story.litter(), &DirectoryTimes::default()),
     };
     let due: Vec<_> = story.due().cloned().collect();
-    let (jobs, changed) = inverse_jobs(&due, &directory, is_whole, options)?;
+    let (mut jobs, changed) = inverse_jobs(&due, &directory, is_whole, options)?;
     let untouched = jobs.is_empty() && changed.is_empty();
     if !story.ready && !untouched {
         // Files have been renamed, and the journal that says so has been cut since.
         return Err(Error::Damaged { path: directory.join("journal"), at: story.whole_until });
     }
+    let relied = hold_for_others(&mut jobs, &story, &options.state);
     let (mut jobs, mut obstacles) = check::possible(jobs);
     let mut skipped = by_whom(changed, &story, &options.state);
+    skipped.extend(relied);
     skipped.extend(litter);
     let is_of_room = |(_, error): &(PathBuf, Error)| matches!(error, Error::NoRoom { .. });
     if !how.skip_changed && skipped.is_empty() && obstacles.iter().all(is_of_room) {

@@ -370,3 +370,40 @@ fn without_a_place_for_what_undo_needs_nothing_is_changed() {
         site.snapshot().assert_is(&untouched);
     }
 }
+
+/// An empty element of a list is the directory in which the program is started, and a relative one is below it: a
+/// library there comes first. Behind what is found, neither is asked.
+#[test]
+fn what_the_working_directory_is_asked_for_first_is_not_bound() {
+    for (first, is_bound) in [(":", false), ("w/lib:", false), (".:", false), ("", true)] {
+        for options in [&[][..], &["--absolute"], &["--mode=farm"], &["--mode=closure"]] {
+            let site = Site::new();
+            let part = site.part("a", "part", &[]);
+            site.part("w", "part", &[]);
+            let [n, m, a] = ["n", "m", "a/lib"].map(|name| site.at(name));
+            let list = format!("-Wl,--disable-new-dtags,-rpath,{first}{n}:{m}:{a}:");
+            let app = site.ask("app", &[&list, &part]);
+            let directories = [site.tree(), site.at("w"), site.at("w/lib"), site.at("n")];
+            fs::create_dir_all(site.at("n")).unwrap();
+            let said = || {
+                directories.each_ref().map(|directory| {
+                    run(Command::new(&app).arg("part").current_dir(directory)).out()
+                })
+            };
+            let before = said();
+            assert_eq!(before.iter().any(|it| it.contains("part of w")), !is_bound, "{before:?}");
+            let bound = site.bind(options);
+            assert_eq!(said(), before, "{first} {options:?}: {bound:#}");
+            // A farm would come before all of the list; and for libc, the last element is asked.
+            let expected = is_bound && !options.concat().contains("mode");
+            assert_eq!(
+                changed(&bound).contains(&&*app),
+                expected,
+                "{first} {options:?}: {bound:#}"
+            );
+            if !is_bound {
+                assert!(bound.to_string().contains("where the program is started"), "{bound:#}");
+            }
+        }
+    }
+}

@@ -15,6 +15,7 @@ mod bind_obstacles;
 mod bind_opened;
 mod bind_places;
 mod bind_run;
+mod bind_shared;
 mod bind_unnamed;
 mod bind_watch;
 mod hook;

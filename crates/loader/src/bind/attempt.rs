@@ -23,6 +23,7 @@ use super::today::{EligibleFiles, Today};
 use super::trust::distrusted;
 use super::variants::Variants;
 use super::wanted::{BindEdits, BindFacts, Caution, StartIndex, dlopens, wanted};
+use super::working::with_such_lists;
 use super::{
     BindError, BindOptions, BindProgress, Binding, Effect, Leave, PackageStore, UnboundFile,
 };
@@ -73,6 +74,7 @@ pub(super) fn plan(
         later: &today.later,
         copies: &LibraryCopies::new(world, &files),
         openers: &Openers::of(&files, &today.programs, &today.own),
+        in_working_directory: &with_such_lists(today.programs.iter().chain(&today.alone)),
     };
     let pins = decide(&rules, &today.programs, &today.alone, &today.own);
     let candidates = today.searching(&files, &eligible.changeable);

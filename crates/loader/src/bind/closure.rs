@@ -17,6 +17,7 @@ use super::resolve::{LoaderRun, LoaderRunObject, ResolvedBy};
 use super::steered::is_steered;
 use super::through::{Through, is_variant};
 use super::wanted::{BindEdits, BindFacts, Caution};
+use super::working::{WORKING_DIRECTORY, is_asked_first};
 use crate::edit::{EditRequest, ElfIdentity, NeededEdit, stub};
 
 /// The edit of one program; nothing for libraries.
@@ -120,6 +121,9 @@ fn why_not(known: &BindFacts<'_>, run: &LoaderRun, farms: &mut Farms) -> Option<
     }
     if let Some(missing) = run.missing.first() {
         return Some(format!("{} is not found today", missing.to_string_lossy()));
+    }
+    if run.members.iter().any(|member| is_asked_first(run, member)) {
+        return Some(WORKING_DIRECTORY.into());
     }
     let is_closed =
         |member: &&LoaderRunObject| known.pins.closed.is_closed(member.id, run.members[0].id);

@@ -74,6 +74,7 @@ mod union;
 mod variants;
 mod wanted;
 mod way;
+mod working;
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -206,7 +207,8 @@ pub struct Binding {
     pub links: Vec<(PathBuf, PathBuf)>,
     /// New files: closure libraries.
     pub files: Vec<(PathBuf, Vec<u8>)>,
-    /// Files that are named and not changed, and what was seen of each when it was read.
+    /// Files that are named and not changed, links and files of an earlier binding that are used again among them;
+    /// and what was seen of each when it was read.
     pub named: Vec<(PathBuf, remedy::Seen)>,
     /// Programs whose start was simulated, before and after.
     pub programs: Vec<Effect>,

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::attempt::{Attempted, BindAttempt};
 use super::pins::{Pin, needed};
+use super::resolve::{LoaderRunObject, ResolvedBy};
 use super::wanted::BindFacts;
 use super::{BindChange, BindMode, Binding, BoundSearchPath, KeepRpath, NameLeft};
 use crate::{ElfObject, FileId};
@@ -19,6 +20,8 @@ pub(super) fn finish(known: &BindFacts<'_>, attempted: Attempted) -> Binding {
     let used = used(&edits);
     binding.changes = edits.iter().map(|made| change(known, made)).collect();
     let mut directories = BTreeSet::new();
+    // What another application has made: who takes that back is to know.
+    let mut there = Vec::new();
     for (directory, links) in &wanted.farms.made {
         if !used.contains(directory.as_os_str().as_bytes()) {
             continue;
@@ -26,14 +29,19 @@ pub(super) fn finish(known: &BindFacts<'_>, attempted: Attempted) -> Binding {
         add_directories(directory, &mut directories);
         for (name, target) in links {
             let link = directory.join(name);
-            if std::fs::read_link(&link).ok().as_ref() != Some(target) {
-                binding.links.push((link, target.clone()));
+            match std::fs::read_link(&link).ok().as_ref() == Some(target) {
+                true => there.push(link),
+                false => binding.links.push((link, target.clone())),
             }
         }
     }
     for (path, content) in wanted.stubs {
-        let is_used = used.contains(path.as_os_str().as_bytes());
-        if is_used && std::fs::read(&path).ok().as_ref() != Some(&content) {
+        if !used.contains(path.as_os_str().as_bytes()) {
+            continue;
+        }
+        if std::fs::read(&path).ok().as_ref() == Some(&content) {
+            there.push(path);
+        } else {
             path.parent()
                 .into_iter()
                 .for_each(|directory| add_directories(directory, &mut directories));
@@ -42,9 +50,11 @@ pub(super) fn finish(known: &BindFacts<'_>, attempted: Attempted) -> Binding {
     }
     binding.directories = directories.into_iter().collect();
     binding.named = named(known, &edits, &binding);
+    let seen = |path: PathBuf| Some((known.world.open(&path).ok()?.seen?, path));
+    binding.named.extend(there.into_iter().filter_map(seen).map(|(seen, path)| (path, seen)));
     binding.conflicts = known.pins.conflicts.clone();
     binding.names_left = names_left(known);
-    binding.risks = risks(known, &binding);
+    binding.risks = risks(known, &binding, &edits);
     (binding.programs, binding.libraries) = (programs, libraries);
     binding
 }
@@ -65,8 +75,9 @@ fn names_left(known: &BindFacts<'_>) -> Vec<NameLeft> {
     names.collect()
 }
 
-/// The files that edited files and new ones name, and that are not changed themselves: the plan holds as long
-/// as they are what was read.
+/// The files that edited files and new ones name, or that are loaded with them from the same lists, and that are
+/// not changed themselves: the plan holds as long as they are what was read. A library that is bound already
+/// may be one because of which a program's list goes.
 fn named(
     known: &BindFacts<'_>,
     edits: &[Arc<BindAttempt>],
@@ -78,9 +89,19 @@ fn named(
     let by_edits = binding.changes.iter().flat_map(|change| &change.needed).map(|(_, new)| new);
     let names = by_edits.chain(stubs.iter().flat_map(ElfObject::needed)).map(OsString::as_os_str);
     let targets = binding.links.iter().map(|(_, target)| target.as_os_str());
+    let is_of_store = |it: &&LoaderRunObject| {
+        matches!(it.found, ResolvedBy::Directly | ResolvedBy::ByList { .. })
+    };
+    let starts = known.programs.iter();
+    let starts = starts.filter(|run| run.members.iter().any(|it| edited.contains(&it.id)));
+    let loaded = starts.flat_map(|run| &run.members).filter(is_of_store);
+    let loaded = loaded.filter(|it| !edited.contains(&it.id)).map(|it| it.path.as_os_str());
     // Byte for byte: to compare paths by their parts takes longer than what is done with them here.
-    let paths: HashSet<&OsStr> =
-        names.chain(targets).filter(|name| name.as_bytes().starts_with(b"/")).collect();
+    let paths: HashSet<&OsStr> = names
+        .chain(targets)
+        .chain(loaded)
+        .filter(|name| name.as_bytes().starts_with(b"/"))
+        .collect();
     let seen = |path: &OsStr| {
         let opened = known.world.open(Path::new(path)).ok();
         let seen = opened.filter(|opened| !edited.contains(&opened.id))?.seen?;
@@ -126,7 +147,7 @@ fn change(known: &BindFacts<'_>, made: &BindAttempt) -> BindChange {
     }
 }
 
-fn risks(known: &BindFacts<'_>, binding: &Binding) -> Vec<String> {
+fn risks(known: &BindFacts<'_>, binding: &Binding, edits: &[Arc<BindAttempt>]) -> Vec<String> {
     let mut risks = Vec::new();
     if binding.changes.is_empty() {
         return risks;
@@ -176,6 +197,13 @@ fn risks(known: &BindFacts<'_>, binding: &Binding) -> Vec<String> {
         risks.push(
             "A program that gains rights (set-user-id, file capabilities) loads no library that names \
              others by $ORIGIN."
+                .to_owned(),
+        );
+    }
+    if edits.iter().any(|made| known.dlopens.contains(&known.files[made.number].id)) {
+        risks.push(
+            "A program that runs meanwhile, or while this is undone, and then opens a library by name may \
+             load one twice, or not find it: choose a time without jobs."
                 .to_owned(),
         );
     }

@@ -57,7 +57,7 @@ fn places(file: &ElfFileNames) -> Vec<PathBuf> {
     directories.map(|directory| without_steps_back(&directory)).collect()
 }
 
-fn without_steps_back(directory: &Path) -> PathBuf {
+pub(super) fn without_steps_back(directory: &Path) -> PathBuf {
     let mut way = PathBuf::new();
     for step in directory.components() {
         match step {

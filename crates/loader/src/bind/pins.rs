@@ -11,6 +11,8 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
+use rustc_hash::FxHashSet;
+
 use super::bars::Closed;
 use super::collect::{ElfFileNames, numbers};
 use super::copies::LibraryCopies;
@@ -24,7 +26,7 @@ use super::reasons::SearchedReason;
 use super::resolve::{LoaderRun, ResolvedBy};
 use super::through::Through;
 use super::variants::Variants;
-use super::{Conflict, Leave};
+use super::{Conflict, Leave, working};
 use crate::FileId;
 use crate::object::Tag;
 
@@ -73,6 +75,8 @@ pub(super) struct PinRules<'a> {
     pub later: &'a HashSet<FileId>,
     pub copies: &'a LibraryCopies<'a>,
     pub openers: &'a Openers<'a>,
+    /// Files with a list that leads to where a program is started.
+    pub in_working_directory: &'a FxHashSet<FileId>,
 }
 
 /// One start's say on one entry.
@@ -325,6 +329,14 @@ fn unsafe_to_pin(
     };
     if by(Through::Processor) || votes.iter().any(|vote| rules.variants.has_any_of(vote, runs)) {
         return Some(SearchedReason::Processor);
+    }
+    let asks_first = |vote: &Vote| {
+        let run = &runs[vote.run];
+        let target = run.members.iter().find(|member| Some(member.id) == vote.to);
+        target.is_some_and(|target| working::is_asked_first(run, target))
+    };
+    if !rules.in_working_directory.is_empty() && votes.iter().any(asks_first) {
+        return Some(SearchedReason::WorkingDirectory);
     }
     if by(Through::Dollar) {
         return Some(SearchedReason::Dollar);

@@ -1,5 +1,7 @@
 //! Why names are left to the search, and that in words.
 
+use super::working::WORKING_DIRECTORY;
+
 /// Why a name is left to the search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum SearchedReason {
@@ -34,6 +36,8 @@ pub(super) enum SearchedReason {
     Dollar,
     /// It is not in the image that the file is packed into.
     Outside,
+    /// The directory in which the program is started is asked before.
+    WorkingDirectory,
     /// A directory or link that is asked before it leads out of the image, or nowhere today.
     AskedBefore,
     /// The machine's own directories have it, and it costs no search, or the file lies in a tree that
@@ -77,6 +81,7 @@ impl SearchedReason {
             ),
             SearchedReason::Outside => Some("not in the image"),
             SearchedReason::AskedBefore => Some(ASKED_BEFORE),
+            SearchedReason::WorkingDirectory => Some(WORKING_DIRECTORY),
             SearchedReason::Unknown => Some("found by the system, in no program that is known"),
         }
     }

@@ -17,6 +17,7 @@ use super::places::{RELOCATABLE, list_depends_on_place};
 use super::resolve::{LoaderRun, ResolvedBy};
 use super::union::Union;
 use super::variants::Variants;
+use super::working::{WORKING_DIRECTORY, has_such_list};
 use super::{BindMode, BindOptions, KeepRpath, UnboundFile, closure, dlopen};
 use crate::edit::{EditRequest, NeededEdit, SearchPathEdit};
 use crate::{FileId, World};
@@ -299,6 +300,10 @@ impl BindFacts<'_> {
         let first = list.as_bytes().split(|byte| *byte == b':').next().unwrap_or_default();
         let first = Path::new(OsStr::from_bytes(first));
         if first.components().any(|part| part.as_os_str() == OWN_DIRECTORY) {
+            return EditRequest::default();
+        }
+        if has_such_list(&file.object) {
+            wanted.refused.push((number, WORKING_DIRECTORY.to_owned()));
             return EditRequest::default();
         }
         if !self.options.absolute && list_depends_on_place(list) {

@@ -36,6 +36,11 @@ pub(crate) enum JournalRecord {
     },
     /// A change that is about to be made.
     Change(Box<FileChange>),
+    /// Files that the changes hold by, and do not change: who undoes a change of one of these is told.
+    Relies {
+        #[serde(with = "text::paths")]
+        paths: Vec<PathBuf>,
+    },
     /// All changes are told and all new files are on the disk: from here on they are renamed.
     Ready,
     /// Directories in which files have come, gone or been replaced, and when each was changed before.

@@ -22,6 +22,8 @@ pub(crate) struct Story {
     /// Seconds since 1970; 0, if it was cut before that.
     pub(crate) at: u64,
     pub(crate) changes: Vec<FileChange>,
+    /// What the changes hold by.
+    pub(crate) relies: Vec<PathBuf>,
     pub(crate) temporaries: Vec<PathBuf>,
     pub(crate) directories: Vec<ChangedDirectory>,
     /// Whether files may have been renamed.
@@ -29,13 +31,23 @@ pub(crate) struct Story {
     pub(crate) status: JournalStage,
     /// Once something was taken back: what was not.
     skipped: Option<Vec<PathBuf>>,
-    /// While more is added to what is applied: how many changes there were before, and whether what was
-    /// added is being taken back.
-    extended: Option<(usize, bool)>,
+    /// While more is added to what is applied.
+    extended: Option<Extension>,
     /// How many records it has.
     pub(crate) records: u64,
     /// Up to which byte it is whole.
     pub(crate) whole_until: u64,
+}
+
+/// What is added to what is applied.
+#[derive(Debug)]
+struct Extension {
+    /// How many changes there were before.
+    changes: usize,
+    /// How many files these held by.
+    relies: usize,
+    /// Whether what was added is being taken back.
+    is_undone: bool,
 }
 
 /// How far an application, or its undoing, has come.
@@ -124,24 +136,29 @@ impl Story {
             }
             JournalRecord::Temporaries { paths } => self.temporaries.extend(paths),
             JournalRecord::Change(change) => self.changes.push(*change),
+            JournalRecord::Relies { paths } => self.relies.extend(paths),
             JournalRecord::Ready => self.ready = true,
             JournalRecord::Directories { changed } => {
                 directory_times::extend(&mut self.directories, changed);
             }
             JournalRecord::Applied => {
                 self.status = JournalStage::Applied;
-                if let Some((before, true)) = self.extended.take() {
-                    self.changes.truncate(before);
+                if let Some(Extension { changes, relies, is_undone: true }) = self.extended.take() {
+                    self.changes.truncate(changes);
+                    self.relies.truncate(relies);
                 }
             }
             JournalRecord::Forgotten => self.status = JournalStage::Forgotten,
             JournalRecord::Extending => {
                 self.status = JournalStage::Open;
-                self.extended = Some((self.changes.len(), false));
+                let (changes, relies) = (self.changes.len(), self.relies.len());
+                self.extended = Some(Extension { changes, relies, is_undone: false });
             }
             JournalRecord::Undoing => {
                 self.status = JournalStage::Open;
-                self.extended = self.extended.map(|(before, _)| (before, true));
+                if let Some(extended) = &mut self.extended {
+                    extended.is_undone = true;
+                }
             }
             JournalRecord::Renewed { path, version } => self.renew(&path, version),
             JournalRecord::Undone { skipped } => {

@@ -6,7 +6,7 @@ use std::io::{IsTerminal, Write, stdout};
 use std::path::Path;
 
 use anyhow::Context;
-use remedy::{Entry, Forgotten, Options, Status, UndoOptions, Undone};
+use remedy::{Changed, Entry, Forgotten, Options, Status, UndoOptions, Undone};
 use schemars::JsonSchema;
 use serde::Serialize;
 use term::{plain, width};
@@ -258,20 +258,36 @@ fn of_before(entries: &[Entry], days: u64) -> Vec<String> {
     old.map(|entry| entry.id.clone()).collect()
 }
 
+/// A line for each file that stays; of those that another application keeps from being undone, one for all.
+fn each_reason(changed: &[Changed]) -> Vec<String> {
+    let is_same = |one: &Changed, other: &Changed| one.by.is_some() && one.reason == other.reason;
+    let is_first =
+        |(at, one): &(usize, &Changed)| !changed[..*at].iter().any(|it| is_same(it, one));
+    let line = |(at, one): (usize, &Changed)| match changed[at..]
+        .iter()
+        .skip(1)
+        .filter(|it| is_same(one, it))
+        .count()
+    {
+        0 => one.to_string(),
+        more => format!("{} and {more} more: {}", plain(&one.path.to_string_lossy()), one.reason),
+    };
+    changed.iter().enumerate().filter(is_first).map(line).collect()
+}
+
 /// An error as the verb ends with it: every changed file is named, not only the first. `files` are those of
 /// the change.
 fn of(error: remedy::Error, id: &str, files: u64) -> Failure {
     match &error {
         remedy::Error::Unknown { .. } => return Failure { status: USAGE, error: error.into() },
         remedy::Error::Changed { changed } => {
-            for changed in &changed[1..] {
-                term::warn(&changed.to_string());
-            }
+            let mut lines = each_reason(changed);
+            let first = lines.remove(0);
+            lines.iter().for_each(|line| term::warn(line));
             let mut next = "nothing was undone".to_owned();
             if files > changed.len() as u64 {
                 next += &format!("; to restore the others: becalm undo {id} --skip-changed");
             }
-            let first = anyhow::Error::from(changed[0].clone());
             return Failure::from(anyhow::anyhow!("{first}; {next}"));
         }
         remedy::Error::NoRoom { .. } => {

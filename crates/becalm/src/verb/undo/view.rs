@@ -1,6 +1,6 @@
 //! The screens of `becalm undo`.
 
-use remedy::{Entry, Forgotten, Undone};
+use remedy::{Entry, Forgotten, Tally, Undone};
 use term::number::{bytes, count, counted};
 use term::{Column, Table, plain, style};
 
@@ -85,7 +85,14 @@ pub fn render(undone: &Undone, args: &UndoArgs, columns: usize) -> String {
     for left in &undone.left {
         text.push_str(&format!("not empty, so it stays: {}\n", plain(&left.to_string_lossy())));
     }
+    if restored.linked > 0 {
+        text.push_str("What was started before, and opens libraries by name, may look where the links were.\n");
+    }
     if !args.dry_run && !args.skip_changed && !undone.skipped.is_empty() {
+        if restored == Tally::default() {
+            let forget = format!("becalm undo --forget {}", undone.id);
+            text.push_str(&format!("If all of it is to stay as it is: {forget}\n"));
+        }
         text.push('\n');
         text.push_str(&style::next(&format!("becalm undo {}", undone.id)));
     }
