@@ -15,28 +15,41 @@ use crate::environments::seen_starts;
 use crate::plan::CureOptions;
 use crate::prediction::CureEffect;
 
-/// Simulates the binding of these files, as they are or as copies that are shown in their place.
+/// Whose binding is simulated.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BoundAs {
+    /// This user's, of the files as they are.
+    Yours,
+    /// This user's, of copies that are shown in their place.
+    Copies,
+    /// That of who may write to all of them.
+    Owners,
+}
+
+/// Simulates the binding of these files.
 pub(crate) fn simulated(
     recording: &Recording,
     files: &[PathBuf],
     options: &CureOptions,
-    for_copies: bool,
+    bound_as: BoundAs,
 ) -> Result<Binding, BindError> {
     if files.is_empty() {
         return Ok(Binding::default());
     }
     let mut how = BindOptions {
         list_spared: true,
-        for_copies,
+        for_copies: bound_as != BoundAs::Yours,
         // Of all programs that there are, one start tells of those that it ran.
         others_load: true,
         environments: seen_starts(recording).environments,
         ..options.bind.clone()
     };
-    if for_copies {
+    if bound_as == BoundAs::Copies {
         // Nothing can be added beside files that are not this user's.
         how.keep_rpath = KeepRpath::All;
-        // Nobody installs, strips or packs copies: that one is longer costs nothing.
+    }
+    if bound_as != BoundAs::Yours {
+        // Nobody installs, strips or packs copies: that one is longer costs nothing. The owner is told.
         how.grow = true;
     }
     bind::plan(&Disk::new(), files, &how, options.progress)

@@ -8,7 +8,7 @@ use explain::Storm;
 use loader::bind::{BindError, BindOptions};
 use term::number::counted;
 
-use crate::binding::{effect, simulated};
+use crate::binding::{BoundAs, effect, simulated};
 use crate::cure::{Cure, CureActor, CureChange};
 use crate::loader::{BoundFiles, changed};
 use crate::plan::{CureOptions, PlanInput};
@@ -26,7 +26,7 @@ pub(crate) fn cure(
     let PlanInput { recording, options, .. } = input;
     let bind = BindOptions { grow: true, ..options.bind.clone() };
     let how = CureOptions { bind, explain: options.explain, progress: options.progress };
-    let grown = simulated(recording, files, &how, false)?;
+    let grown = simulated(recording, files, &how, BoundAs::Yours)?;
     let effect = effect(recording, &grown);
     let predicted = input.predictor.predict(&effect);
     let best = bound.cures.first().map_or(predicted.before, |cure| cure.predicted.after);

@@ -13,7 +13,9 @@ use loader::edit::Tier;
 use recording::{Name, Recording};
 use term::number::counted;
 
-use crate::binding::{belongs_to_the_system, effect, loaded, named_and_not_shown, simulated};
+use crate::binding::{
+    BoundAs, belongs_to_the_system, effect, loaded, named_and_not_shown, simulated,
+};
 use crate::cure::{Cure, CureActor, CureChange, RefusedCure, StormCures};
 use crate::environments::library_paths;
 use crate::grow;
@@ -31,6 +33,8 @@ pub(crate) struct BoundFiles {
     pub in_place: Binding,
     /// In copies.
     pub copies: Binding,
+    /// In place, by who owns the files, or the administrator.
+    owners: Binding,
     /// The cures, the best first.
     pub cures: Vec<Cure>,
     /// Why what gains something is not chosen.
@@ -64,12 +68,13 @@ impl BoundFiles {
         let others = others(&files, machine);
         let mut all = BoundFiles::default();
         if others.len() < files.len() {
-            all.in_place = simulated(recording, &files, options, false)?;
+            all.in_place = simulated(recording, &files, options, BoundAs::Yours)?;
         }
         let in_place = effect(recording, &all.in_place);
         let mut copied = CureEffect::default();
         if !others.is_empty() {
-            all.copies = simulated(recording, &files, options, true)?;
+            all.copies = simulated(recording, &files, options, BoundAs::Copies)?;
+            all.owners = simulated(recording, &files, options, BoundAs::Owners)?;
             copied = effect(recording, &all.copies);
             let files = all.copies.changes.len() as u64;
             let named = named_and_not_shown(&all.copies).len() as u64;
@@ -128,11 +133,9 @@ impl BoundFiles {
             (!self.in_place.changes.is_empty()).then(|| bind(input, &self.in_place, in_place));
         let is_beside = self.copies.directories.is_empty() && self.copies.files.is_empty();
         let copies = (!self.copies.changes.is_empty() && is_beside).then_some(copied);
-        let shown = copies.clone().filter(|_| (input.machine.can_mount)());
+        let shown = copies.filter(|_| (input.machine.can_mount)());
         let shown = shown.map(|effect| show(input, &self.copies, effect));
-        // Bound by their owner, nothing is looked at.
-        let in_files = copies.map(|effect| CureEffect { looked_at: 0, added: 0, ..effect });
-        let asked = in_files.and_then(|effect| ask(input, &self.copies, effect, others));
+        let asked = ask(input, &self.owners, effect(input.recording, &self.owners), others);
         let own = match in_place_is_enough {
             true => [bound, shown],
             false => [shown, bound],

@@ -1,4 +1,4 @@
-//! What others hold by of what was applied: taken back, it would be gone under them.
+//! What others hold by of what was applied: taken back, it would be gone from under them.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -29,12 +29,13 @@ pub(crate) fn hold_for_others(
     held
 }
 
-/// What other applications that stay hold by, with one that does, and whether that can be undone.
+/// What later applications that stay hold by, with one that does, and whether that can be undone. Earlier ones saw
+/// the files as they are to be again.
 fn relied_on(story: &Story, state: &Path) -> HashMap<PathBuf, (String, bool)> {
     let mut relied = HashMap::new();
     let directories = state::journal_directories(state).unwrap_or_default();
-    let others = directories.iter().filter(|directory| **directory != story.directory);
-    for other in others.filter_map(|directory| Story::read(directory).ok()) {
+    let later = directories.iter().skip_while(|directory| **directory != story.directory).skip(1);
+    for other in later.filter_map(|directory| Story::read(directory).ok()) {
         if other.due().next().is_none() {
             continue;
         }

@@ -131,6 +131,41 @@ fn files_that_are_anothers_are_bound_in_copies_or_by_who_owns_them() {
     assert!(!Path::new(&scene.at("app.calm")).exists());
 }
 
+/// The owner may add links beside the files, and a user's copies may not: the search for what is opened by name goes,
+/// too.
+#[test]
+fn what_the_owner_is_asked_for_is_what_it_comes_to_when_the_owner_does_it() {
+    if !testkit::user::is_root() {
+        return;
+    }
+    let (scene, _) = testkit::user::scene_for_a_user(&[]);
+    let becalm = scene.at("becalm");
+    let site = testkit::bound::Site::of(scene);
+    site.part("b", "plug", &[]);
+    let host = site.host("a", "host", "plug", &[]);
+    let none: Vec<String> = (0..120).map(|number| format!("n{number}")).collect();
+    none.iter().for_each(|name| fs::create_dir(site.at(name)).unwrap());
+    let directories: Vec<&str> =
+        none.iter().map(String::as_str).chain(["a/lib", "b/lib"]).collect();
+    let program = site.ask("app", &["-ldl", "-rdynamic", &site.rpath(&directories), &host]);
+    let opened = Command::new("chmod").args(["-R", "a+rX"]).arg(site.scene.directory()).status();
+    assert!(opened.unwrap().success());
+    let check = ["check", "--json", "--until", "exit", "--", &program, "host"];
+    let words = [&[&*becalm][..], &check].concat();
+    let ran = run(&mut testkit::user::as_a_user(&words));
+    let found: Value = serde_json::from_slice(&ran.stdout).unwrap();
+    let steps = steps_of(&found, "loader");
+    let asked = steps.iter().find(|step| step["actor"] == "root");
+    let asked = asked.unwrap_or_else(|| panic!("{found:#}"));
+    assert_eq!(asked["command"], format!("becalm fix --apply -- {program} host"));
+    let done = run(&mut site.becalm(&["fix", "--apply", "--", &program, "host"]));
+    assert_eq!(done.code(), 0, "{}{}", done.out(), done.err());
+    let calm: Value = serde_json::from_slice(&run(&mut site.becalm(&check)).stdout).unwrap();
+    let measured = calm["totals"]["metadata_ops"].as_u64().unwrap();
+    let predicted = asked["predicted"]["after"]["metadata_ops"].as_u64().unwrap();
+    assert!(measured.abs_diff(predicted) * 10 <= measured, "{measured}: {asked:#}");
+}
+
 #[test]
 fn a_library_path_is_not_taken_apart_by_what_one_start_needs() {
     let mut place = Place::new();

@@ -81,7 +81,8 @@ fn without_an_id_the_last_is_undone_after_it_is_named() {
         format!(
             "The last is {id} (elf bind app).\n\
              Undid {id} (elf bind app): 2 files have their old bytes again, 1 link is gone, 1 directory is\n\
-             gone.\n"
+             gone.\n\
+             What was started before, and opens libraries by name, may look where the links were.\n"
         )
     );
     assert_eq!(applied.read("a"), "old bytes");
