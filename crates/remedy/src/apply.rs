@@ -185,8 +185,9 @@ fn prepare(
     keep_what_is_removed(jobs, journal.directory(), directories, options)?;
     new_files::write(jobs, directories, options)?;
     crate::check::what_it_relies_on(plan)?;
-    let changes = jobs.iter().map(|job| JournalRecord::Change(Box::new(job.change.clone())));
-    journal.add(changes.chain([JournalRecord::Ready]))?;
+    let change = |job: &FileWork| JournalRecord::Change(Box::new(job.change.clone()));
+    journal.add_each(jobs, options.threads, change)?;
+    journal.add([JournalRecord::Ready])?;
     journal.reserve(room_for_an_end(jobs));
     journal.sync()?;
     journal.mark_ready()?;

@@ -78,7 +78,7 @@ pub fn undo(id: &str, options: &Options, how: UndoOptions) -> Result<Undone, Err
         // Files have been renamed, and the journal that says so has been cut since.
         return Err(Error::Damaged { path: directory.join("journal"), at: story.whole_until });
     }
-    let (mut jobs, mut obstacles) = check::possible(jobs);
+    let (mut jobs, mut obstacles) = check::possible(jobs, options.threads);
     let mut skipped = by_whom(changed, &story, &options.state);
     skipped.extend(litter);
     let is_of_room = |(_, error): &(PathBuf, Error)| matches!(error, Error::NoRoom { .. });

@@ -6,6 +6,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rayon::prelude::*;
+use rustc_hash::FxHashSet;
+
 use super::attempt::{Attempted, BindAttempt};
 use super::pins::{Pin, needed};
 use super::wanted::BindFacts;
@@ -17,7 +20,7 @@ pub(super) fn finish(known: &BindFacts<'_>, attempted: Attempted) -> Binding {
     let mut binding = Binding::default();
     let Attempted { wanted, edits, programs, libraries } = attempted;
     let used = used(&edits);
-    binding.changes = edits.iter().map(|made| change(known, made)).collect();
+    binding.changes = edits.par_iter().map(|made| change(known, made)).collect();
     let mut directories = BTreeSet::new();
     for (directory, links) in &wanted.farms.made {
         if !used.contains(directory.as_os_str().as_bytes()) {
@@ -92,15 +95,15 @@ fn named(
 }
 
 /// The names and directories that edited files hold afterwards.
-fn used(edits: &[Arc<BindAttempt>]) -> HashSet<Vec<u8>> {
-    let texts = |made: &Arc<BindAttempt>| {
+fn used(edits: &[Arc<BindAttempt>]) -> FxHashSet<&[u8]> {
+    fn texts(made: &BindAttempt) -> impl Iterator<Item = &[u8]> {
         let object = &made.object;
         let lists = object.rpath.iter().chain(&object.runpath);
         let directories = lists.flat_map(|list| list.as_bytes().split(|byte| *byte == b':'));
         let needed = object.needed().map(|name| name.as_bytes());
-        needed.chain(directories).map(<[u8]>::to_vec).collect::<Vec<_>>()
-    };
-    edits.iter().flat_map(texts).collect()
+        needed.chain(directories)
+    }
+    edits.iter().flat_map(|made| texts(made)).collect()
 }
 
 /// A directory that is not there, and those above it that are not.
