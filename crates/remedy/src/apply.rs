@@ -185,10 +185,11 @@ fn prepare(
     keep_what_is_removed(jobs, journal.directory(), directories, options)?;
     new_files::write(jobs, directories, options)?;
     crate::check::what_it_relies_on(plan)?;
-    let changes = jobs.iter().map(|job| JournalRecord::Change(Box::new(job.change.clone())));
+    let change = |job: &FileWork| JournalRecord::Change(Box::new(job.change.clone()));
+    journal.add_each(jobs, options.threads, change)?;
     let paths = plan.relied_on();
     let relies = (!paths.is_empty()).then_some(JournalRecord::Relies { paths });
-    journal.add(changes.chain(relies).chain([JournalRecord::Ready]))?;
+    journal.add(relies.into_iter().chain([JournalRecord::Ready]))?;
     journal.reserve(room_for_an_end(jobs));
     journal.sync()?;
     journal.mark_ready()?;

@@ -14,7 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use rustix::io::Errno;
 
 use crate::attributes::FileAttributes;
-use crate::held_directories::HeldDirectories;
+use crate::held_directories::{self, HeldDirectories};
 use crate::path_map::PathMap;
 use crate::stamp::FileStamp;
 use crate::{Seen, writers};
@@ -72,6 +72,13 @@ pub(crate) struct CheckedFile {
 }
 
 impl CheckedFiles {
+    /// Nothing is known yet, and there will be much. To be made before the process has several threads, which takes
+    /// less time, and is no condition.
+    pub fn of_many() -> CheckedFiles {
+        held_directories::make_room();
+        CheckedFiles::default()
+    }
+
     /// Finds out about a file that is open because a plan is made of its content, which was read after
     /// fstat(2) had said `seen` of it: it need not be looked at again. The content itself is read anew when it is
     /// written: whoever has the file mapped changes it without a sign that stat(2) would tell. Whether it may

@@ -1,6 +1,6 @@
 //! Removes what work that did not come to its end has left beside files.
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
@@ -46,6 +46,9 @@ fn remove(path: &Path, held: &DirectoryTimes) -> Result<bool, Error> {
         {
             return Ok(false);
         }
+        Err(Error::Call { error, .. }) if is_for_want_of_descriptors(&error) => {
+            return by_path(path);
+        }
         Err(error) => return Err(error),
     };
     let change = held.changing(path, &directory);
@@ -60,6 +63,25 @@ fn remove(path: &Path, held: &DirectoryTimes) -> Result<bool, Error> {
             Ok(true)
         }
         Err(Errno::NOENT) => Ok(false),
+        Err(error) => Err(Error::at("unlink", path, error)),
+    }
+}
+
+fn is_for_want_of_descriptors(error: &io::Error) -> bool {
+    let errno = error.raw_os_error();
+    [Errno::MFILE, Errno::NFILE].iter().any(|wanted| errno == Some(wanted.raw_os_error()))
+}
+
+/// The same where its directory cannot be opened. Should a link lead elsewhere meanwhile, nothing of anybody's is
+/// lost there: nobody else gives such names.
+fn by_path(path: &Path) -> Result<bool, Error> {
+    let removed = match rustix::fs::unlink(path) {
+        Err(Errno::ISDIR) => rustix::fs::rmdir(path),
+        removed => removed,
+    };
+    match removed {
+        Ok(()) => Ok(true),
+        Err(Errno::NOENT | Errno::NOTDIR) => Ok(false),
         Err(error) => Err(Error::at("unlink", path, error)),
     }
 }

@@ -9,7 +9,9 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::OnceLock;
 
-use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, RenameFlags, ResolveFlags, Statx, StatxFlags};
+use rustix::fs::{
+    Access, AtFlags, CWD, Dir, Mode, OFlags, RenameFlags, ResolveFlags, Statx, StatxFlags,
+};
 use rustix::io::Errno;
 
 use crate::Error;
@@ -83,6 +85,11 @@ impl HeldDirectory {
     /// The device that it is on.
     pub(crate) fn device(&self) -> Result<u64, Errno> {
         rustix::fs::fstat(&self.open).map(|found| FileStamp::of_stat(&found).identity().0)
+    }
+
+    /// Whether this user may do this in it (access(2)).
+    pub(crate) fn access(&self, rights: Access) -> Result<(), Errno> {
+        rustix::fs::accessat(&self.open, ".", rights, AtFlags::empty())
     }
 
     /// When it was read and changed last; none where that cannot be told.

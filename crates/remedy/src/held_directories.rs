@@ -1,9 +1,12 @@
 //! Directories that stay open from when they are looked at until all is done in them: to open one again
 //! for each step takes longer than the step.
 
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use rustix::fs::{Mode, OFlags};
 
 use crate::Error;
 use crate::held::HeldDirectory;
@@ -11,6 +14,30 @@ use crate::path_map::PathMap;
 
 /// No more than this many are held, whatever the process may open: the kernel has tables of its own.
 const MOST: usize = 4096;
+
+/// What is open besides; for as many more, nothing has to be done.
+const OTHERS: usize = 64;
+
+/// Has the kernel make room for as many descriptors as are held at most: do it while this process has one thread.
+/// In one of several, each doubling of its table of descriptors waits until no processor can be looking at the old
+/// one (`expand_fdtable` in fs/file.c); to hold a thousand directories took a tenth of all the time that binding
+/// them took.
+pub(crate) fn make_room() {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let room = |open: OwnedFd| {
+        let last = i32::try_from(most() + OTHERS).unwrap_or(i32::MAX);
+        rustix::io::fcntl_dupfd_cloexec(open, last).map(drop)
+    };
+    // Without it, it takes longer and that is all.
+    let _ = rustix::fs::open("/", flags, Mode::empty()).and_then(room);
+}
+
+/// The same where so many directories may come to be held.
+pub(crate) fn make_room_for(directories: usize) {
+    if directories > OTHERS {
+        make_room();
+    }
+}
 
 /// Directories without links on the way to them, by their paths.
 #[derive(Debug, Default)]

@@ -36,6 +36,10 @@ impl<V> PathMap<V> {
         self.0.insert(path.as_os_str().to_owned(), value)
     }
 
+    pub(crate) fn remove(&mut self, path: &Path) -> Option<V> {
+        self.0.remove(path.as_os_str())
+    }
+
     /// What there is for a path, the default if there was nothing.
     pub(crate) fn entry(&mut self, path: &Path) -> &mut V
     where

@@ -47,13 +47,13 @@ fn is_readable(char: char) -> bool {
 
 /// Bytes in hexadecimal.
 pub(crate) fn to_hex(bytes: &[u8]) -> String {
-    let digit = |half: u8| char::from(b"0123456789abcdef"[usize::from(half & 15)]);
-    let mut hex = String::with_capacity(2 * bytes.len());
-    for byte in bytes {
-        hex.push(digit(byte >> 4));
-        hex.push(digit(*byte));
+    let digit = |half: u8| b"0123456789abcdef"[usize::from(half & 15)];
+    let mut hex = vec![0; 2 * bytes.len()];
+    for (pair, byte) in hex.chunks_exact_mut(2).zip(bytes) {
+        pair.copy_from_slice(&[digit(byte >> 4), digit(*byte)]);
     }
-    hex
+    // All of it are digits.
+    String::from_utf8(hex).unwrap_or_default()
 }
 
 /// Bytes from hexadecimal; none, if it is not that.

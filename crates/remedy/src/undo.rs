@@ -7,7 +7,7 @@ use crate::change::{FileChange, ItemKind, Turn};
 use crate::clean::clean;
 use crate::content::NewContent;
 use crate::directory_times::{ChangedDirectory, DirectoryTimes};
-use crate::held_directories::HeldDirectories;
+use crate::held_directories::{self, HeldDirectories};
 use crate::journal::{self, Journal, JournalRecord, JournalStage, Story};
 use crate::look::{self, FoundState};
 use crate::relying::hold_for_others;
@@ -73,6 +73,7 @@ pub fn undo(id: &str, options: &Options, how: UndoOptions) -> Result<Undone, Err
         false => clean(story.litter(), &DirectoryTimes::default()),
     };
     let due: Vec<_> = story.due().cloned().collect();
+    held_directories::make_room_for(due.len());
     let (mut jobs, changed) = inverse_jobs(&due, &directory, is_whole, options)?;
     let untouched = jobs.is_empty() && changed.is_empty();
     if !story.ready && !untouched {
@@ -80,7 +81,7 @@ pub fn undo(id: &str, options: &Options, how: UndoOptions) -> Result<Undone, Err
         return Err(Error::Damaged { path: directory.join("journal"), at: story.whole_until });
     }
     let relied = hold_for_others(&mut jobs, &story, &options.state);
-    let (mut jobs, mut obstacles) = check::possible(jobs);
+    let (mut jobs, mut obstacles) = check::possible(jobs, options.threads);
     let mut skipped = by_whom(changed, &story, &options.state);
     skipped.extend(relied);
     skipped.extend(litter);

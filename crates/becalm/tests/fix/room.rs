@@ -65,6 +65,16 @@ fn files_without_room_leave_the_others_to_be_bound_and_what_growing_brings_is_sa
         place.said("becalm undo");
         assert_eq!(place.operations(&[&program]), before);
     }
+    // The other way that is named, pasted: in all of the tree, no list stays for what is not there.
+    let risk = steps[1]["risk"].as_str().unwrap();
+    let line = format!("becalm elf bind --dry-run {}", place.scene.at("tree/store"));
+    assert!(risk.contains(&format!("({line})")), "{risk}");
+    let tree: Value = serde_json::from_str(&place.said(&format!("{line} --json"))).unwrap();
+    let changes = tree["changes"].as_array().unwrap();
+    let (in_place, grown) = (changes.len(), steps[1]["change"]["files"].as_array().unwrap().len());
+    assert!(in_place >= grown, "{in_place} of {grown}: {:#}", tree["left_out"]);
+    assert!(changes.iter().all(|change| change["room"] != "grown"), "{changes:#?}");
+    assert!(place.said(&line).starts_with(&format!("Would bind {in_place} files: ")));
     // The plan says it, too, and people read it.
     let words = ["fix", "--", &program];
     let planned = run(place.command(BECALM, &words).env("COLUMNS", "1000"));

@@ -37,6 +37,7 @@ const ROUNDS: usize = 32;
 
 pub(super) fn plan(
     world: &dyn World,
+    checked: CheckedFiles,
     paths: &[PathBuf],
     options: &BindOptions,
     progress: &(dyn Fn(BindProgress) + Sync),
@@ -44,7 +45,6 @@ pub(super) fn plan(
     let paths = &real(paths)?;
     refuse_immutable(paths.iter().filter_map(|path| store_of(path)), options)?;
     progress(BindProgress::Looking);
-    let checked = CheckedFiles::default();
     let Collected { mut files, left_out, stores } = collect(world, &checked, paths)?;
     add_programs(&mut files, &options.environments);
     refuse_immutable(stores.iter().cloned(), options)?;
@@ -260,18 +260,15 @@ fn edited(
     request: &EditRequest,
     room: EditRoom,
 ) -> Result<BindAttempt, Unmade> {
-    let read;
-    let ReadFile { seen, content } = match &file.read {
+    let read = match file.take_read() {
         Some(read) => read,
-        None => {
-            read = read_again(checked, file.path())?;
-            &read
-        }
+        None => read_again(checked, file.path())?,
     };
-    let edited = edit(content, request, room)?;
-    let after = apply(content, &edited.patches)?;
+    let ReadFile { seen, content } = read;
+    let edited = edit(&content, request, room)?;
+    let after = apply(&content, &edited.patches)?;
     let object = Arc::new(ElfObject::parse(&after)?);
-    Ok(BindAttempt { number, request: request.clone(), seen: *seen, edited, object })
+    Ok(BindAttempt { number, request: request.clone(), seen, edited, object })
 }
 
 /// Reads a file that was not kept, and finds out what changing it takes.

@@ -1,11 +1,15 @@
 //! Who may not open a file: root finds what others are refused, and what they load instead.
 
 use std::collections::{BTreeSet, HashMap};
+use std::ffi::OsString;
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::{PoisonError, RwLock};
 
 use access::{AclEntry, posix_acl};
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
 use rustix::io::Errno;
 
 use super::collect::ElfFileNames;
@@ -40,25 +44,25 @@ pub(super) const USED: u32 = 0o5;
 /// Which files some users of others may not load.
 #[derive(Debug, Default)]
 pub(super) struct Closed {
-    loaded: HashMap<FileId, BTreeSet<AccessBar>>,
-    used: HashMap<FileId, BTreeSet<AccessBar>>,
+    loaded: FxHashMap<FileId, BTreeSet<AccessBar>>,
+    used: FxHashMap<FileId, BTreeSet<AccessBar>>,
 }
 
 impl Closed {
     /// Of files by these names; what was read of some is known.
     pub fn of(names: &HashMap<FileId, PathBuf>, files: &[ElfFileNames]) -> Closed {
-        let (mut bars, mut closed) = (Bars::default(), Closed::default());
-        let read: HashMap<FileId, &ElfFileNames> =
+        let bars = Bars::default();
+        let read: FxHashMap<FileId, &ElfFileNames> =
             files.iter().map(|file| (file.id, file)).collect();
-        for (id, path) in names {
+        let of_each = |(id, path): (&FileId, &PathBuf)| {
             // By the name that it was found by there is no link on the way.
             let known = read.get(id).filter(|file| file.path() == path);
             let known = known.map(|file| Permissions::of_read(file));
             let [loaded, used] = bars.of_each(path, known, [LOADED, USED]);
-            closed.loaded.insert(*id, loaded);
-            closed.used.insert(*id, used);
-        }
-        closed
+            ((*id, loaded), (*id, used))
+        };
+        let (loaded, used) = names.par_iter().map(of_each).unzip();
+        Closed { loaded, used }
     }
 
     /// Whether some who may use a file may not load what it needs.
@@ -70,23 +74,23 @@ impl Closed {
     }
 }
 
-/// What keeps users from files, each directory asked once.
+/// What keeps users from files, each directory asked once; by several threads at a time perhaps twice.
 #[derive(Debug, Default)]
 pub(super) struct Bars {
-    directories: HashMap<PathBuf, BTreeSet<AccessBar>>,
+    directories: RwLock<FxHashMap<OsString, BTreeSet<AccessBar>>>,
 }
 
 impl Bars {
     /// All that keeps some users from a file or directory by this path, where these rights of
     /// others are enough: any of them.
-    pub fn of(&mut self, path: &Path, enough: u32) -> BTreeSet<AccessBar> {
+    pub fn of(&self, path: &Path, enough: u32) -> BTreeSet<AccessBar> {
         let [bars] = self.of_each(path, None, [enough]);
         bars
     }
 
     /// The same for several rights, all of which are asked for at once.
     fn of_each<const N: usize>(
-        &mut self,
+        &self,
         path: &Path,
         known: Option<Permissions>,
         enough: [u32; N],
@@ -100,7 +104,7 @@ impl Bars {
     }
 
     /// The permissions of what a path leads to; of a link, what is on the way from there is added.
-    fn seen(&mut self, path: &Path, bars: &mut BTreeSet<AccessBar>) -> Option<Permissions> {
+    fn seen(&self, path: &Path, bars: &mut BTreeSet<AccessBar>) -> Option<Permissions> {
         let seen = fs::symlink_metadata(path).ok()?;
         if !seen.is_symlink() {
             return Some(Permissions::of(&seen));
@@ -111,13 +115,16 @@ impl Bars {
         fs::metadata(path).ok().as_ref().map(Permissions::of)
     }
 
-    fn on_the_way(&mut self, path: &Path) -> BTreeSet<AccessBar> {
+    fn on_the_way(&self, path: &Path) -> BTreeSet<AccessBar> {
         let Some(directory) = path.parent() else { return BTreeSet::new() };
-        if let Some(known) = self.directories.get(directory) {
+        let known = self.directories.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = known.get(directory.as_os_str()) {
             return known.clone();
         }
+        drop(known);
         let bars = self.of(directory, PASSED);
-        self.directories.insert(directory.to_owned(), bars.clone());
+        let mut known = self.directories.write().unwrap_or_else(PoisonError::into_inner);
+        known.insert(directory.into(), bars.clone());
         bars
     }
 }

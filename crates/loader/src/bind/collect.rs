@@ -1,17 +1,17 @@
 //! Finds the ELF files below the paths that are to be bound.
 
-use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rayon::prelude::*;
 use remedy::CheckedFiles;
+use rustc_hash::FxHashMap;
 
 use super::dlopen;
 use super::places::depends_on_place;
@@ -48,8 +48,8 @@ pub(super) struct ElfFileNames {
     pub may_dlopen: Option<bool>,
     /// Whether it lies in the given paths; else it is a program that was seen to load what does.
     pub is_given: bool,
-    /// What was read of it, where an edit is likely and there was memory for it.
-    pub read: Option<ReadFile>,
+    /// What was read of it, where an edit is likely and there was memory for it: for the first who edits it.
+    pub read: Mutex<Option<ReadFile>>,
 }
 
 /// A file's content.
@@ -74,6 +74,11 @@ impl ElfFileNames {
         self.names.iter().for_each(|name| world.learn(name, &known));
     }
 
+    /// What was read of it, unless it was taken already.
+    pub fn take_read(&self) -> Option<ReadFile> {
+        self.read.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
     /// Whether it has names in several directories, and may find other files from each.
     pub fn is_in_several_places(&self) -> bool {
         let mut others = self.names[1..].iter();
@@ -88,7 +93,7 @@ impl ElfFileNames {
 }
 
 /// The number of each file.
-pub(super) fn numbers(files: &[ElfFileNames]) -> HashMap<FileId, usize> {
+pub(super) fn numbers(files: &[ElfFileNames]) -> FxHashMap<FileId, usize> {
     files.iter().enumerate().map(|(number, file)| (file.id, number)).collect()
 }
 
@@ -121,7 +126,7 @@ pub(super) fn collect(
         }
     }
     let (mut collected, mut links) = (Collected::default(), 0);
-    let mut by_id: HashMap<FileId, ElfFileNames> = HashMap::new();
+    let mut by_id: FxHashMap<FileId, ElfFileNames> = FxHashMap::default();
     for each in found {
         match each {
             FoundFiles::Elf(file) => match by_id.get_mut(&file.id) {
@@ -292,7 +297,7 @@ fn read_elf(path: &Path, walker: Option<&Walker>) -> Result<ElfFileNames, ElfErr
         object: Arc::new(object),
         may_dlopen,
         is_given: true,
-        read,
+        read: Mutex::new(read),
     })
 }
 

@@ -329,5 +329,6 @@ pub fn plan(
     options: &BindOptions,
     progress: &(dyn Fn(BindProgress) + Sync),
 ) -> Result<Binding, BindError> {
-    threads::on_threads(|| attempt::plan(world, paths, options, progress))
+    let checked = remedy::CheckedFiles::of_many();
+    threads::on_threads(|| attempt::plan(world, checked, paths, options, progress))
 }

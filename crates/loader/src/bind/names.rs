@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use rustc_hash::FxHashMap;
+
 use super::collect::{ElfFileNames, OWN_DIRECTORY};
 use super::resolve::LoaderRun;
 use crate::FileId;
@@ -27,7 +29,7 @@ pub(super) fn names(
             true => std::fs::read_link(path).unwrap_or_else(|_| path.to_owned()),
             false => path.to_owned(),
         };
-    let own: HashMap<FileId, &ElfFileNames> = files.iter().map(|file| (file.id, file)).collect();
+    let own: FxHashMap<FileId, &ElfFileNames> = files.iter().map(|file| (file.id, file)).collect();
     let best = |(id, paths): (FileId, BTreeMap<&Path, usize>)| {
         let plain = |path: &Path| path.is_absolute() && is_normal(path);
         let chosen = paths
@@ -47,8 +49,8 @@ pub(super) fn names(
 fn paths<'a>(
     runs: impl Iterator<Item = &'a LoaderRun>,
     in_environment: bool,
-) -> HashMap<FileId, BTreeMap<&'a Path, usize>> {
-    let mut used: HashMap<FileId, BTreeMap<&Path, usize>> = HashMap::new();
+) -> FxHashMap<FileId, BTreeMap<&'a Path, usize>> {
+    let mut used: FxHashMap<FileId, BTreeMap<&Path, usize>> = FxHashMap::default();
     let runs = runs.filter(|run| run.environment.is_some() == in_environment);
     for member in runs.flat_map(|run| &run.members) {
         *used.entry(member.id).or_default().entry(&member.path).or_default() += 1;

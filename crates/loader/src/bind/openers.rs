@@ -5,9 +5,9 @@
 //! list finds, else by the DT_RPATH of who opens it, which is handed on (ld.so(8)), or not at all. A path
 //! in the library would come before all of that.
 
-use std::cell::{OnceCell, RefCell};
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::collect::ElfFileNames;
 use super::own::{ListPositions, OwnLists};
@@ -21,10 +21,10 @@ pub(super) struct Openers<'a> {
     programs: &'a [LoaderRun],
     own: &'a OwnLists<'a>,
     /// The files that programs load by each name.
-    served: OnceCell<HashMap<&'a OsStr, HashSet<FileId>>>,
-    lists: OnceCell<OpenerLists<'a>>,
+    served: OnceLock<HashMap<&'a OsStr, HashSet<FileId>>>,
+    lists: OnceLock<OpenerLists<'a>>,
     /// The openers of each library that was asked about.
-    of_library: RefCell<HashMap<FileId, Vec<usize>>>,
+    of_library: Mutex<HashMap<FileId, Arc<[usize]>>>,
 }
 
 /// The openers, and the numbers of those that list a directory.
@@ -67,16 +67,24 @@ impl<'a> Openers<'a> {
             return false;
         }
         let lists = self.lists.get_or_init(|| self.lists());
-        let mut known = self.of_library.borrow_mut();
-        let openers = known.entry(library.id).or_insert_with(|| self.openers_of(library, lists));
-        openers.iter().map(|number| &lists.all[*number]).any(|opener| {
+        self.openers_of(library, lists).iter().map(|number| &lists.all[*number]).any(|opener| {
             (opener.start.is_some() || !has_own)
                 && self.serves(opener, library, name, (file, has_own)) != Some(file)
         })
     }
 
     /// Those that a list leads to the library, and that do not load it at their start.
-    fn openers_of(&self, library: &ElfFileNames, lists: &OpenerLists<'_>) -> Vec<usize> {
+    fn openers_of(&self, library: &ElfFileNames, lists: &OpenerLists<'_>) -> Arc<[usize]> {
+        let known = || self.of_library.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(openers) = known().get(&library.id) {
+            return Arc::clone(openers);
+        }
+        let openers: Arc<[usize]> = self.found_openers_of(library, lists).into();
+        known().insert(library.id, Arc::clone(&openers));
+        openers
+    }
+
+    fn found_openers_of(&self, library: &ElfFileNames, lists: &OpenerLists<'_>) -> Vec<usize> {
         let mut openers = Vec::new();
         for (directory, name) in lists.holding.get(&library.id).into_iter().flatten() {
             let naming = lists.naming.get(directory).into_iter().flatten().copied();

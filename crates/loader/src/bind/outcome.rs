@@ -6,6 +6,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rayon::prelude::*;
+use rustc_hash::FxHashSet;
+
 use super::attempt::{Attempted, BindAttempt};
 use super::pins::{Pin, needed};
 use super::resolve::{LoaderRunObject, ResolvedBy};
@@ -18,7 +21,7 @@ pub(super) fn finish(known: &BindFacts<'_>, attempted: Attempted) -> Binding {
     let mut binding = Binding::default();
     let Attempted { wanted, edits, programs, libraries } = attempted;
     let used = used(&edits);
-    binding.changes = edits.iter().map(|made| change(known, made)).collect();
+    binding.changes = edits.par_iter().map(|made| change(known, made)).collect();
     let mut directories = BTreeSet::new();
     // What another application has made: who takes that back is to know.
     let mut there = Vec::new();
@@ -113,15 +116,15 @@ fn named(
 }
 
 /// The names and directories that edited files hold afterwards.
-fn used(edits: &[Arc<BindAttempt>]) -> HashSet<Vec<u8>> {
-    let texts = |made: &Arc<BindAttempt>| {
+fn used(edits: &[Arc<BindAttempt>]) -> FxHashSet<&[u8]> {
+    fn texts(made: &BindAttempt) -> impl Iterator<Item = &[u8]> {
         let object = &made.object;
         let lists = object.rpath.iter().chain(&object.runpath);
         let directories = lists.flat_map(|list| list.as_bytes().split(|byte| *byte == b':'));
         let needed = object.needed().map(|name| name.as_bytes());
-        needed.chain(directories).map(<[u8]>::to_vec).collect::<Vec<_>>()
-    };
-    edits.iter().flat_map(texts).collect()
+        needed.chain(directories)
+    }
+    edits.iter().flat_map(|made| texts(made)).collect()
 }
 
 /// A directory that is not there, and those above it that are not.

@@ -50,6 +50,20 @@ fn elements(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     list.split(|byte| *byte == b':').filter(|element| !element.is_empty())
 }
 
+/// The directories of these files' lists.
+fn listed_by<'b>(files: &[&'b ElfFileNames]) -> FxHashSet<&'b [u8]> {
+    let add = |mut all: FxHashSet<&'b [u8]>, file: &&'b ElfFileNames| {
+        all.extend(list(file).iter().flat_map(|(list, _)| elements(list.as_bytes())));
+        all
+    };
+    let join = |one: FxHashSet<_>, other: FxHashSet<_>| {
+        let (mut most, fewer) = if one.len() < other.len() { (other, one) } else { (one, other) };
+        most.extend(fewer);
+        most
+    };
+    files.par_iter().fold(FxHashSet::default, add).reduce(FxHashSet::default, join)
+}
+
 /// The directories that a list leads to from where the file is, as far as its text tells.
 fn places(file: &ElfFileNames) -> Vec<PathBuf> {
     let directories = list(file).map(|(list, _)| directories_of(list, file.path()));
@@ -79,10 +93,8 @@ impl<'a> OwnLists<'a> {
         let (plain, moving): (Vec<&ElfFileNames>, _) =
             openers.iter().copied().partition(|file| is_plain(file));
         let moving: Vec<PathBuf> = moving.into_iter().flat_map(places).collect();
-        let mut directories: FxHashSet<&[u8]> = FxHashSet::default();
-        for (list, _) in files.iter().copied().chain(plain).filter_map(list) {
-            directories.extend(elements(list.as_bytes()));
-        }
+        let listing: Vec<&ElfFileNames> = files.iter().copied().chain(plain).collect();
+        let mut directories = listed_by(&listing);
         directories.extend(moving.iter().map(|place| place.as_os_str().as_bytes()));
         let mut directories: Vec<&[u8]> = directories.into_iter().collect();
         directories.sort_unstable();

@@ -11,7 +11,8 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use rustc_hash::FxHashSet;
+use rayon::prelude::*;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::bars::Closed;
 use super::collect::{ElfFileNames, numbers};
@@ -99,39 +100,40 @@ pub(super) fn decide(
     let alone_votes = collect_alone_votes(alone);
     let winners = winners(programs);
     let names = names(rules.files, programs, alone);
-    let mut pins = Pins { closed: Closed::of(&names, rules.files), names, ..Pins::default() };
-    for (number, file) in rules.files.iter().enumerate() {
-        let decided = match votes.get(&number) {
-            Some(votes) => {
+    let closed = Closed::of(&names, rules.files);
+    let of_file = |(number, file): (usize, &ElfFileNames)| {
+        let mut conflicts = Vec::new();
+        let decided = match (votes.get(&number), alone_votes.get(&number)) {
+            (Some(votes), alone_votes) => {
                 let positions = OnceCell::new();
-                let elsewhere = |entry: usize, name: &OsStr| match alone_votes.get(&number) {
+                let elsewhere = |entry: usize, name: &OsStr| match alone_votes {
                     Some(votes) => {
                         votes.get(entry).into_iter().flatten().filter_map(|vote| vote.to).collect()
                     }
                     None => own.finds(positions.get_or_init(|| own.positions(file)), name),
                 };
-                by_programs(rules, file, votes, &elsewhere, programs, &mut pins.conflicts)
+                by_programs(rules, file, votes, &elsewhere, programs, &mut conflicts)
             }
-            None => match alone_votes.get(&number) {
-                Some(votes) => by_itself(rules, file, votes, &winners, alone),
-                None => continue,
-            },
+            (None, Some(votes)) => by_itself(rules, file, votes, &winners, alone),
+            (None, None) => return None,
         };
         let unless_closed = |pin| match pin {
-            Pin::To(target) if pins.closed.is_closed(target, file.id) => {
+            Pin::To(target) if closed.is_closed(target, file.id) => {
                 Pin::Open(SearchedReason::Closed)
             }
             other => other,
         };
-        let decided = decided.into_iter().map(unless_closed).collect();
-        pins.by_file.insert(number, decided);
-    }
-    pins
+        let decided: Vec<Pin> = decided.into_iter().map(unless_closed).collect();
+        Some(((number, decided), conflicts))
+    };
+    let decided: Vec<_> = rules.files.par_iter().enumerate().filter_map(of_file).collect();
+    let (by_file, conflicts): (_, Vec<_>) = decided.into_iter().unzip();
+    Pins { by_file, conflicts: conflicts.concat(), names, closed }
 }
 
 /// What all programs say of each file's entries: one list of votes for each entry.
 fn collect_votes(
-    numbers: &HashMap<FileId, usize>,
+    numbers: &FxHashMap<FileId, usize>,
     programs: &[LoaderRun],
 ) -> HashMap<usize, Vec<Vec<Vote>>> {
     let mut votes: HashMap<usize, Vec<Vec<Vote>>> = HashMap::new();

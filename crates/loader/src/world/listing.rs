@@ -11,8 +11,11 @@ use super::Errno;
 /// The entries of a directory and their kinds, `.` and `..` among them.
 pub(super) type DirectoryEntries = FxHashMap<Box<[u8]>, FileType>;
 
-/// The kernel fills this by one call, if the directory has fewer than some thousand entries.
-const BUFFER: usize = 64 << 10;
+/// The kernel fills this by one call, if the directory has fewer than a thousand entries. The C library's malloc
+/// tidies up all of its heap when twice as much is freed (FASTBIN_CONSOLIDATION_THRESHOLD).
+const BUFFER: usize = 32 << 10;
+/// A directory whose names take as much is not small.
+const LARGE: usize = 32 << 10;
 
 /// A directory being listed.
 pub(super) struct DirectoryListing {
@@ -53,7 +56,7 @@ impl DirectoryListing {
             let name = entry.file_name().to_bytes();
             filled += name.len() + 32;
             self.entries.insert(name.into(), entry.file_type());
-            if small && filled > BUFFER / 2 {
+            if small && filled > LARGE {
                 return Ok(None);
             }
         }

@@ -81,20 +81,23 @@ pub(crate) fn checked<'a>(plan: &'a Plan, options: &Options) -> CheckedPlan<'a> 
     }
     checked.each_path_is_changed_once();
     checked.each_directory_is_there();
-    place::allows(&mut checked, known, &options.state);
+    place::allows(&mut checked, known, &options.state, options.threads);
     checked
 }
 
 /// Of jobs that take changes back, those that could be done now; of the others, the path and why
 /// not. Whether their files are as they were left, has been looked at before.
-pub(crate) fn possible(jobs: Vec<FileWork<'_>>) -> (Vec<FileWork<'_>>, Vec<(PathBuf, Error)>) {
+pub(crate) fn possible(
+    jobs: Vec<FileWork<'_>>,
+    threads: usize,
+) -> (Vec<FileWork<'_>>, Vec<(PathBuf, Error)>) {
     let who = Who::am_i();
     let paths: Vec<_> = jobs.iter().map(|job| job.change.path().to_owned()).collect();
     let jobs = jobs.into_iter().enumerate().collect();
     let mut checked = CheckedPlan { jobs, ..CheckedPlan::default() };
     checked.sort_out(|job| item::can_be_changed(job, &who));
     checked.each_directory_is_there();
-    place::allows_back(&mut checked);
+    place::allows_back(&mut checked, threads);
     let CheckedPlan { jobs, mut obstacles, .. } = checked;
     obstacles.sort_by_key(|obstacle| obstacle.step);
     let obstacles = obstacles.into_iter();

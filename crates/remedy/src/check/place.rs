@@ -1,19 +1,20 @@
 //! Checks the directories that a plan changes: writable, and with room for the new files.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use recording::ByteUnits;
 use rustix::fs::{Access, StatVfsMountFlags};
 
 use super::{CheckedPlan, patch};
 use crate::change::{FileChange, FilePatch, ItemKind, Turn};
-use crate::held::HeldDirectory;
 use crate::path_map::PathMap;
 use crate::work::{FileWork, LARGE, directory_of, there_above};
-use crate::{CheckedFiles, Error};
+use crate::{CheckedFiles, Error, pool};
 
 /// Left free beside what is known to be needed: directories grow, too, and so does the journal.
 const RESERVE: u64 = 64 << 10;
@@ -22,34 +23,36 @@ const RESERVE: u64 = 64 << 10;
 const BLOCK: u64 = 64 << 10;
 
 /// Of a plan. What it removes is kept in the state directory.
-pub(super) fn allows(checked: &mut CheckedPlan<'_>, known: &CheckedFiles, state: &Path) {
-    allows_names(checked, known);
+pub(super) fn allows(
+    checked: &mut CheckedPlan<'_>,
+    known: &CheckedFiles,
+    state: &Path,
+    threads: usize,
+) {
+    allows_names(checked, known, threads);
     removed_directories_will_be_empty(checked);
     has_room(checked, Some(state));
 }
 
 /// Of what takes a plan back. It keeps nothing, and directories that are not empty stay.
-pub(super) fn allows_back(checked: &mut CheckedPlan<'_>) {
-    allows_names(checked, &CheckedFiles::default());
+pub(super) fn allows_back(checked: &mut CheckedPlan<'_>, threads: usize) {
+    allows_names(checked, &CheckedFiles::default(), threads);
     has_room(checked, None);
 }
 
-fn allows_names(checked: &mut CheckedPlan<'_>, known: &CheckedFiles) {
+fn allows_names(checked: &mut CheckedPlan<'_>, known: &CheckedFiles, threads: usize) {
     let mut devices: PathMap<u64> = PathMap::default();
-    let mut mounts = BTreeSet::new();
+    let mut answers = answers(checked, known, threads);
     checked.sort_out(|job| {
         for directory in directories(job) {
             if devices.contains(directory) {
                 continue;
             }
+            // What another job was told already, is asked again for this one.
+            let ask = || is_writable(known, directory, &Mutex::default());
             let device = match known.directory(directory) {
                 Some(device) => device,
-                None => {
-                    let held = known.held().open(directory)?;
-                    let device = is_writable(&held, directory, &mut mounts)?;
-                    known.keep_directory(directory, device);
-                    device
-                }
+                None => answers.remove(directory).unwrap_or_else(ask)?,
             };
             devices.insert(directory, device);
         }
@@ -59,6 +62,27 @@ fn allows_names(checked: &mut CheckedPlan<'_>, known: &CheckedFiles) {
         job.device = devices.get(directory_of(job.change.path())).copied();
     }
     checked.devices = devices;
+}
+
+/// Asks of each directory once whether names can be made in it, on several threads.
+fn answers(
+    checked: &CheckedPlan<'_>,
+    known: &CheckedFiles,
+    threads: usize,
+) -> PathMap<Result<u64, Error>> {
+    let all = checked.jobs.iter().flat_map(|(_, job)| directories(job));
+    let asked = all.filter(|directory| known.directory(directory).is_none());
+    let asked: PathMap<()> = asked.map(|directory| (directory.to_owned(), ())).collect();
+    let asked: Vec<&Path> = asked.iter().map(|(directory, ())| directory).collect();
+    let mounts = Mutex::default();
+    let ask = |_, directory: &&Path| {
+        Ok::<_, Infallible>((directory.to_path_buf(), is_writable(known, directory, &mounts)))
+    };
+    let Ok(answers) = pool::each(threads, &asked, ask);
+    for (directory, answer) in &answers {
+        answer.iter().for_each(|device| known.keep_directory(directory, *device));
+    }
+    answers.into_iter().filter(|(_, answer)| answer.is_err()).collect()
 }
 
 /// The directories in which a job makes or removes names.
@@ -72,19 +96,21 @@ fn directories<'a>(job: &'a FileWork) -> Vec<&'a Path> {
 
 /// Whether names can be made in a directory, and come to be on the disk; its device. Each mount is asked about once.
 fn is_writable(
-    held: &HeldDirectory,
+    known: &CheckedFiles,
     directory: &Path,
-    mounts: &mut BTreeSet<u64>,
+    mounts: &Mutex<BTreeSet<u64>>,
 ) -> Result<u64, Error> {
-    let found = patch::forbids_changes_in(held, directory)?;
+    let held = known.held().open(directory)?;
+    let found = patch::forbids_changes_in(&held, directory)?;
     let mount = found.as_ref().and_then(patch::mount_of);
-    if !mount.is_some_and(|mount| mounts.contains(&mount)) {
+    let mounts = || mounts.lock().unwrap_or_else(PoisonError::into_inner);
+    if !mount.is_some_and(|mount| mounts().contains(&mount)) {
         is_on_writable_mount(directory)?;
-        mounts.extend(mount);
+        mounts().extend(mount);
     }
     let change = Access::WRITE_OK | Access::EXEC_OK;
-    if let Err(error) = rustix::fs::access(directory, change | Access::READ_OK) {
-        let operation = match rustix::fs::access(directory, change) {
+    if let Err(error) = held.access(change | Access::READ_OK) {
+        let operation = match held.access(change) {
             Err(_) => "write into the directory",
             // fsync(2) takes a descriptor that reads.
             Ok(()) => "read the directory, to wait until a change in it is on the disk",
@@ -99,8 +125,7 @@ fn is_writable(
 
 /// Whether a file's name can be removed.
 pub(super) fn can_be_removed(path: &Path) -> Result<(), Error> {
-    let directory = directory_of(path);
-    is_writable(&HeldDirectory::open(directory)?, directory, &mut BTreeSet::new())?;
+    is_writable(&CheckedFiles::default(), directory_of(path), &Mutex::default())?;
     patch::forbids(path)
 }
 

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 pub(crate) use record::{JournalRecord, SCHEMA};
 pub(crate) use story::{JournalStage, Story, temporary_prefix};
 
-use crate::Error;
+use crate::{Error, pool};
 
 /// An empty file: it is there once files may have been renamed.
 const READY: &str = "ready";
@@ -54,10 +54,47 @@ impl Journal {
         &mut self,
         records: impl IntoIterator<Item = JournalRecord>,
     ) -> Result<(), Error> {
+        self.add_lines(|file, next| write_lines(file, next, records))
+    }
+
+    /// Adds the record of each of some things, of which there may be thousands: several threads make the
+    /// lines, of which only some are in memory at a time.
+    pub(crate) fn add_each<T: Sync>(
+        &mut self,
+        things: &[T],
+        threads: usize,
+        record: impl Fn(&T) -> JournalRecord + Sync,
+    ) -> Result<(), Error> {
+        // A few are told sooner than a thread is started.
+        let threads = if things.len() <= RUN { 1 } else { threads };
+        let runs: Vec<_> = things.chunks(RUN).collect();
+        let lines = |first: u64, run: &[T]| {
+            let mut lines = Vec::with_capacity(AT_A_TIME / 4);
+            for (number, thing) in (first..).zip(run) {
+                record::add_line(number, &record(thing), &mut lines)?;
+            }
+            Ok::<_, io::Error>(lines)
+        };
+        self.add_lines(|mut file, first| {
+            let first_of = |run: usize| first + (run * RUN) as u64;
+            for (at, some) in runs.chunks(RUNS).enumerate() {
+                let made =
+                    pool::each(threads, some, |run, of| lines(first_of(at * RUNS + run), of))?;
+                made.iter().try_for_each(|lines| file.write_all(lines))?;
+            }
+            Ok(first + things.len() as u64)
+        })
+    }
+
+    /// Adds what writes lines from a number on, and gives the number of the next.
+    fn add_lines(
+        &mut self,
+        write: impl FnOnce(&File, u64) -> io::Result<u64>,
+    ) -> Result<(), Error> {
         let path = path_in(&self.directory);
         let failed = |error: io::Error| Error::at("write the journal", &path, error);
         let whole = self.file.metadata().map_err(failed)?.len();
-        match write_lines(&self.file, self.next, records) {
+        match write(&self.file, self.next) {
             Ok(next) => self.next = next,
             Err(error) => {
                 // What comes next follows a whole line.
@@ -105,6 +142,10 @@ impl Journal {
 
 /// As many bytes are written by one call, or a line more.
 const AT_A_TIME: usize = 1 << 18;
+
+/// As many records one thread makes at a time, where several do, and as many such runs are written then.
+const RUN: usize = 16;
+const RUNS: usize = 16;
 
 /// Writes records, of which only few at a time are in memory; the number of the next.
 fn write_lines(

@@ -4,6 +4,7 @@
 
 mod apply;
 mod asked;
+mod descriptors;
 mod exchanged;
 mod faults;
 mod journal;

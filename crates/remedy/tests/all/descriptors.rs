@@ -1,0 +1,104 @@
+//! Too few file descriptors, from the first open on or in the midst of it: all is applied or undone, or nothing is.
+
+use std::process::{Command, Output};
+
+use crate::moments::{extended_scene, portrait, scene_with_plan, write_plan};
+use crate::scene::*;
+
+/// The program, with no more descriptors than these.
+fn with_few(scene: &EditedFiles, (most, threads): (usize, usize), words: &[&str]) -> Output {
+    let mut command = Command::new("prlimit");
+    command.arg(format!("--nofile={most}")).arg(apply_program()).args(words);
+    command.current_dir(scene.root()).env("XDG_STATE_HOME", scene.state_home());
+    command.env("APPLY_THREADS", threads.to_string());
+    command.output().expect("prlimit: setup/install-test-tools")
+}
+
+/// Files in directories of their own, which are more than are held open, and a plan that patches all.
+fn scene_of_many() -> EditedFiles {
+    let scene = EditedFiles::new();
+    let file = |number: usize| scene.file(format!("{number}/file"), "old");
+    let files: Vec<_> = (0..40).map(file).collect();
+    let patches = files.iter().map(|file| patch(file, "old", "new, and longer")).collect();
+    write_plan(&scene, patches);
+    scene
+}
+
+/// Whether it was applied, and undone, with few.
+fn all_or_nothing(prepare: fn() -> EditedFiles, few: (usize, usize)) -> [bool; 2] {
+    let scene = prepare();
+    let before = portrait(&scene);
+    let applied = with_few(&scene, few, &["plan"]);
+    if !applied.status.success() {
+        let said = String::from_utf8_lossy(&applied.stderr);
+        assert_eq!(portrait(&scene), before, "{few:?}: {said}");
+        assert!(scene.entries().is_empty(), "{few:?}: {said}");
+        let plan = remedy::Plan::read(&scene.root().join("plan")).unwrap();
+        remedy::apply(&plan, &scene.options()).unwrap();
+    }
+    let is_undone = undone_or_nothing(&scene, few);
+    assert_eq!(portrait(&scene), before, "{few:?}");
+    [applied.status.success(), is_undone]
+}
+
+/// Whether it was undone with few, as a whole; else it is with more.
+fn undone_or_nothing(scene: &EditedFiles, few: (usize, usize)) -> bool {
+    let (after, id) = (portrait(scene), scene.entries()[0].id.clone());
+    let ran = with_few(scene, few, &["--undo", &id]);
+    if !ran.status.success() {
+        assert_eq!(portrait(scene), after, "{few:?}: {}", String::from_utf8_lossy(&ran.stderr));
+        scene.undo(&id).unwrap();
+    }
+    ran.status.success()
+}
+
+#[test]
+fn with_few_descriptors_all_is_applied_or_undone_or_nothing_is() {
+    let mut done = Vec::new();
+    for few in (5..45).flat_map(|most| [(most, 1), (most, 16)]) {
+        for prepare in [scene_of_many, scene_with_plan] {
+            done.extend(all_or_nothing(prepare, few));
+        }
+        done.push(undone_or_nothing(&extended_scene(), few));
+    }
+    let succeeded = done.iter().filter(|done| **done).count();
+    assert!(succeeded > 40 && done.len() - succeeded > 40, "{succeeded} of {}", done.len());
+}
+
+/// The program; from one of its opens on, none is done: others have all descriptors of the machine (ENFILE).
+#[track_caller]
+fn succeeds_without(scene: &EditedFiles, from: usize, words: &[&str]) -> bool {
+    let inject = format!("inject=openat,openat2:error=ENFILE:when={from}+");
+    let mut command = Command::new("prlimit");
+    command.args(["--nofile=24", "strace", "-f", "-qq", "-o", "log", "-e", "trace=openat,openat2"]);
+    command.args(["-e", &inject]).arg(apply_program()).args(words).current_dir(scene.root());
+    command.env("XDG_STATE_HOME", scene.state_home()).env("APPLY_THREADS", "1");
+    let ran = command.output().expect("prlimit, strace: setup/install-test-tools");
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert_eq!(litter(&scene.root()), [""; 0], "{words:?} without {from}: {said}");
+    ran.status.success()
+}
+
+#[test]
+fn where_no_descriptor_is_to_be_had_any_more_no_new_file_stays() {
+    let mut failed = [0, 0];
+    for from in (1..400).step_by(13) {
+        let scene = scene_of_many();
+        let before = portrait(&scene);
+        if !succeeds_without(&scene, from, &["plan"]) {
+            failed[0] += 1;
+            scene.entries().iter().for_each(|entry| drop(scene.undo(&entry.id).unwrap()));
+            assert_eq!(portrait(&scene), before, "{from}");
+        }
+        let scene = scene_of_many();
+        let plan = remedy::Plan::read(&scene.root().join("plan")).unwrap();
+        let id = remedy::apply(&plan, &scene.options()).unwrap().id;
+        // What was undone in part, and said so, is not undone.
+        if !succeeds_without(&scene, from, &["--undo", &id]) || portrait(&scene) != before {
+            failed[1] += 1;
+            scene.undo(&id).unwrap();
+        }
+        assert_eq!(portrait(&scene), before, "{from}");
+    }
+    assert!(failed.iter().all(|failed| *failed > 5), "{failed:?}");
+}
