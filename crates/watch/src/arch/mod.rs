@@ -30,5 +30,6 @@ pub(crate) use aarch64::{
 #[cfg(target_arch = "x86_64")]
 pub(crate) use x86_64::{
     FOREIGN_FROM, KERNEL_RESTARTS, KeptRegisters, LARGE_FILE, NATIVE, TABLES, TRAP,
-    X86Registers as ThreadRegisters, answer_call, open_flags, table, thread_pointer, upper_in_use, word,
+    X86Registers as ThreadRegisters, answer_call, open_flags, table, thread_pointer, upper_in_use,
+    word,
 };
