@@ -110,6 +110,7 @@ fn plan_only(args: &FixArgs) -> Result<u8, Failure> {
     let wanted = recorded::RecordRequest::of(&args.command);
     let redirect = StdoutRedirect::to_stderr(args.json).map_err(Failure::of_command)?;
     let kept = recorded::there(&wanted, None, || Ok(()))?;
+    recorded::say_blinds(&kept.finished.blinds);
     // Where it cannot be kept, nothing of the plan is lost.
     let _ = last::keep(&kept.file);
     let recording = kept.read()?;
@@ -141,6 +142,7 @@ fn apply_and_prove(args: &FixArgs) -> Result<u8, Failure> {
     let scratch = launch::scratch_file().context("room for a recording")?;
     let kept = PathBuf::from(format!("/proc/self/fd/{}", scratch.as_raw_fd()));
     let before = trial::recorded(&bench, &subject, &kept)?;
+    recorded::say_blinds(&before.blinds);
     let recording = Recording::read_beside(&scratch).context("the recording just made")?;
     let other_work = other_work::made_before(&recording)
         .and_then(|before| other_work::told(before, recording.metadata_operations()));

@@ -166,6 +166,11 @@ fn rehearse(args: &RehearseArgs, wanted: &RehearsalRequest) -> Result<u8, Failur
             term::warn(&format!("{given} is a symbolic link: {path} was rehearsed"));
         }
     }
+    match &ran.recorded {
+        Some((_, finished)) => rank.say_what_is_missing(finished),
+        None if rank.is_silent() => {}
+        None => ran.otherwise.iter().for_each(|line| term::warn(line)),
+    }
     let recording = ran.recorded.as_ref().map(|(recording, _)| recording);
     let report =
         RehearsalReport::of(&ran.account, &wanted.profile, &ran.places, ran.wall, recording);

@@ -296,6 +296,7 @@ fn order(args: &ImageBuildArgs) -> Result<(TracedFiles, Option<String>), Failure
         return Ok((TracedFiles::default(), None));
     }
     let (recording, finished) = recorded::and_read(&RecordRequest::of(&args.command))?;
+    recorded::say_blinds(&finished.blinds);
     let failed = match finished.ended {
         Ended::Exited(0) => None,
         Ended::Exited(status) => Some(format!("ended with status {status}")),
