@@ -4,6 +4,7 @@ use std::fmt;
 
 use launch::{EndRequests, Ended, NotedEnd, StageError};
 use prove::ProofError;
+use rustix::process::Signal;
 
 use crate::exit::Failure;
 
@@ -44,9 +45,27 @@ pub fn not_asked_to_end(end: &EndRequests) -> Result<(), Failure> {
     end.signal().map_or(Ok(()), |signal| Err(asked_to_end(signal, "interrupted".to_owned())))
 }
 
+/// The signal that has ended a command, where it is one with which somebody asks what runs in a terminal, or a job, to
+/// end: becalm is meant as well, and its work on what the command has shown is not begun.
+pub fn asked_by_end(ended: Ended) -> Option<i32> {
+    const ASKING: [Signal; 4] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT];
+    match ended {
+        Ended::Signaled(signal) => ASKING.iter().any(|it| it.as_raw() == signal).then_some(signal),
+        Ended::Exited(_) => None,
+    }
+}
+
 /// What ends a verb that was asked to end by a signal: becalm dies of it in the end, so that a shell's loop ends, too.
 pub fn asked_to_end(signal: i32, said: String) -> Failure {
     Failure { status: 128u8.wrapping_add(signal as u8), error: AskedToEnd { signal, said }.into() }
+}
+
+/// What ended a process that becalm does its own work in, or did not let it be.
+pub fn of_stage(error: StageError) -> Failure {
+    match error {
+        StageError::Interrupted(signal) => asked_to_end(signal, error.to_string()),
+        error => anyhow::Error::new(error).into(),
+    }
 }
 
 /// What keeps a proof from being made, among it being asked to end.

@@ -11,6 +11,7 @@ mod counted_starts;
 mod exit;
 mod last;
 mod load;
+mod lost_rights;
 mod machine;
 mod pictured;
 mod predicted_wait;

@@ -202,11 +202,14 @@ fn cannot_write(path: &Path) -> String {
     format!("cannot write the recording to {}", path.display())
 }
 
+/// One line on standard error for each kind of thing that the recorder does not see, or that is otherwise under it.
+pub fn say_blinds(blinds: &[Blind]) {
+    explain::said(blinds).iter().for_each(|line| term::warn(line));
+}
+
 /// One line on standard error for each thing that the recording does not show.
 pub fn say_what_is_missing(finished: &Finished) {
-    for line in explain::said(&finished.blinds) {
-        term::warn(&line);
-    }
+    say_blinds(&finished.blinds);
     if let Some(let_go) = &finished.let_go {
         term::warn(&explain::watched_until(let_go));
     }

@@ -230,9 +230,14 @@ impl ClosedQueue<'_> {
     /// How far the last of a group is behind its first.
     fn lag(&self, rank_group: &RankGroup) -> f64 {
         let service = self.profile.mds.service.nanos().0 as f64;
-        let sends_own = self.stretches.all.iter().any(|stretch| stretch.own > 0);
+        let sends = |of: fn(&Stretch) -> u32| self.stretches.all.iter().any(|it| of(&it) > 0);
         let nodes = self.groups[rank_group.node].nodes;
-        let members = if sends_own { rank_group.ranks } else { nodes };
+        let members = match (sends(|it| it.own), sends(|it| it.cached)) {
+            (true, _) => rank_group.ranks,
+            (false, true) => nodes,
+            // Nobody waits for another where nobody asks.
+            (false, false) => 1.0,
+        };
         // Of what is fetched last, the last node has its own after all others of the group.
         let last = self.stretches.get(self.stretches.len.saturating_sub(1));
         let data = last.map_or(0.0, |last| self.profile.transfer_time(last.fetched()));

@@ -49,6 +49,18 @@ fn close(left: f64, right: f64, part: f64) {
 }
 
 #[test]
+fn ranks_that_send_nothing_wait_for_nobody() {
+    let visits = start(0, 0, 0.0);
+    let profile = profile("900us", "100us");
+    let all = run(&RpcSequence { rest: 5e6, ..visits }, &profile, job(1000, 64), USUAL);
+    assert_eq!((all.last, all.busy, all.served), (5e6, 0.0, 0));
+    // One that is computed before, and sends for no rank: what a warm node has.
+    let list: Stretches = [Stretch { think: 1e6, ..Stretch::default() }].into_iter().collect();
+    let warm = RpcSequence { list, ..RpcSequence::default() };
+    assert_eq!(run(&warm, &profile, job(1000, 64), USUAL).last, 1e6);
+}
+
+#[test]
 fn one_rank_waits_for_nothing_but_its_own_operations() {
     let visits = start(1000, 3, 250e3);
     let one = seconds(&visits, &profile("900us", "100us"), job(1, 1), USUAL);

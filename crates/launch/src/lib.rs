@@ -31,6 +31,7 @@
 //! | `own_stack` | becalm's own stack, where the stack is limited |
 //! | `orphan` | a process of becalm's own that outlives the one that started it |
 //! | `replace` | becoming the command, in place |
+//! | `rights` | rights that a program has of its own |
 //! | `arch` | what the processor decides |
 //! | `stop` | signals that ask becalm to end what it has started |
 //! | `noted_end` | signals that ask becalm to end, noted until its work can be left |
@@ -60,6 +61,7 @@ mod orphan;
 mod own_stack;
 mod python_hook;
 mod replace;
+mod rights;
 mod scratch;
 mod signal_monitor;
 pub mod signals;
@@ -91,6 +93,7 @@ pub use orphan::orphan;
 pub use own_stack::with_enough_stack;
 pub use python_hook::{HookError, PythonHook, takes_hook};
 pub use replace::{replace, replace_as, set_variables, unset_variables};
+pub use rights::gives_rights;
 pub use scratch::scratch_file;
 pub use signal_monitor::SignalMonitor;
 pub use spawn::{Gated, spawn};

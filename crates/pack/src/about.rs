@@ -4,6 +4,7 @@ use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Access, AtFlags, CWD, accessat};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -84,6 +85,11 @@ pub struct OpenedPack {
     pub copy: PathBuf,
 }
 
+/// Whether the calling process may execute a file, by its mode and its access control list.
+fn may_execute(file: &Path) -> bool {
+    accessat(CWD, file, Access::EXEC_OK, AtFlags::EACCESS).is_ok()
+}
+
 impl OpenedPack {
     /// Opens a pack.
     ///
@@ -152,6 +158,11 @@ impl OpenedPack {
         let wrong = match mode {
             mode if mode & 0o022 != 0 => "others may write it: chmod 0755, if it is yours alone",
             mode if mode & 0o6000 != 0 => "it would give rights: chmod 0755",
+            mode if mode & 0o111 == 0o111 => return Ok(()),
+            // Of root, the kernel asks for one bit of the three.
+            mode if mode & 0o111 == 0 || !may_execute(file) => {
+                "you may not execute it: chmod +x, as it was when it was made"
+            }
             _ => return Ok(()),
         };
         Err(PackError::unusable(file, format!("its mode is {mode:04o}, {wrong}")))

@@ -50,6 +50,13 @@ pub enum Behaviour {
     },
 }
 
+impl Behaviour {
+    /// Whether it cannot be compared only because output varies.
+    pub fn has_varying_output(&self) -> bool {
+        matches!(self, Behaviour::Varies { what, .. } if what != STATUS)
+    }
+}
+
 /// How two commands differ.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BehaviourDifference {

@@ -62,7 +62,8 @@ pub fn csv(proof: &Proof) -> String {
 
 /// The verdict and one table, to paste into an issue or a README.
 pub fn markdown(proof: &Proof) -> String {
-    let mut text = format!("{}.\n\n", escaped(&proof.verdict.sentence));
+    let verdict = &proof.verdict;
+    let mut text = format!("**{}:** {}.\n\n", verdict.answer(), escaped(&verdict.sentence));
     text.push_str("| | Command | Metadata operations | 'No such file' | openat | ");
     text.push_str("Processes | Median time | Quartiles |\n");
     text.push_str("|:---|:---|---:|---:|---:|---:|---:|---:|\n");

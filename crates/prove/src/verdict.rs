@@ -16,6 +16,13 @@ pub struct ProofVerdict {
     pub sentence: String,
 }
 
+impl ProofVerdict {
+    /// The answer in a word or two, before its sentence.
+    pub fn answer(&self) -> &'static str {
+        if self.proven { "Proven" } else { "Not proven" }
+    }
+}
+
 /// Whether the change helped: the same behaviour, fewer metadata operations or less time, and
 /// not more time.
 pub(crate) fn is_proven(behaviour: &Behaviour, change: CountChange, speed: Speed) -> bool {

@@ -34,12 +34,23 @@ pub struct MachineQueues {
 
 /// Why a queue cannot be shared.
 #[derive(Debug, thiserror::Error)]
-#[error("{}: the queue of all clients on this machine: {error}", .path.display())]
+#[error("{}: the queue of all clients on this machine: {error}{}", .path.display(), advice(.error))]
 pub struct QueueError {
     /// The file that should hold it.
     pub path: PathBuf,
     /// Why it cannot.
     pub error: io::Error,
+}
+
+/// What helps, where nothing can be written there.
+fn advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::NotFound => {
+            "; it needs memory that processes share there: mount -t tmpfs tmpfs /dev/shm"
+        }
+        io::ErrorKind::StorageFull => "; it needs 4 KiB there: remove what nobody uses",
+        _ => "",
+    }
 }
 
 /// The moment (CLOCK_MONOTONIC, nanoseconds) from which the server has nothing to do.

@@ -1,12 +1,7 @@
 //! Signals: delivered as they would be without a tracer.
 
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
-
 use proc::ProcessStatus;
 use recording::Nanos;
-use rustix::process::{getegid, geteuid};
 
 use crate::arch::KERNEL_RESTARTS;
 use crate::ptrace::{StoppedThread, TraceError};
@@ -169,23 +164,6 @@ pub(crate) fn waits(tid: i32, signals: &[i32]) -> bool {
     SignalMasks::of(tid).is_some_and(|masks| masks.waiting & !masks.blocked & mask != 0)
 }
 
-/// Whether executing a file would give other rights: set-user-id, set-group-id, capabilities.
-pub(crate) fn has_file_privilege(image: &[u8]) -> bool {
-    let path = Path::new(std::ffi::OsStr::from_bytes(image));
-    let Ok(metadata) = std::fs::metadata(path) else { return false };
-    let other_user = metadata.mode() & libc::S_ISUID != 0 && metadata.uid() != geteuid().as_raw();
-    let executable_group = libc::S_ISGID | libc::S_IXGRP;
-    let other_group = metadata.mode() & executable_group == executable_group
-        && metadata.gid() != getegid().as_raw();
-    other_user || other_group || has_capabilities(path)
-}
-
-fn has_capabilities(path: &Path) -> bool {
-    // Into nothing: its size is told.
-    let size = rustix::fs::getxattr(path, c"security.capability", &mut [0u8; 0][..]);
-    size.is_ok_and(|size| size > 0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -241,12 +219,5 @@ mod tests {
         let other = made_again(first, 8, Nanos(100), Nanos(1100));
         assert_eq!(other, Some(InterruptedCall { ip: 8, until: Nanos(1200) }), "another call");
         assert_eq!(made_again(None, 7, Nanos(0), Nanos(1000)), None, "it does not wait");
-    }
-
-    #[test]
-    fn a_plain_file_gives_no_rights_and_what_is_not_there_none() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        assert!(!has_file_privilege(file.path().as_os_str().as_bytes()));
-        assert!(!has_file_privilege(b"/nonexistent/program"));
     }
 }

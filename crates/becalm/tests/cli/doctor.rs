@@ -412,6 +412,23 @@ fn a_user_namespace_that_allows_no_more_of_them_is_named() {
     assert_eq!(said.status, 0);
 }
 
+/// Nobody makes a user namespace in a chroot, root neither (`create_user_ns` in kernel/user_namespace.c).
+#[test]
+fn root_in_a_chroot_is_not_told_to_be_root() {
+    if !testkit::user::is_root() {
+        return;
+    }
+    let script = "mkdir root && mount -t tmpfs tmpfs root && mkdir -p root/in/proc && \
+        touch root/in/becalm && mount --bind \"$0\" root/in/becalm && mount -t proc proc root/in/proc && \
+        exec chroot root/in /becalm doctor --json";
+    let scene = testkit::Scene::new();
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", script, BECALM]).current_dir(scene.directory());
+    let said = Said::by(&mut command);
+    let remedy = said.probe("user_namespace")["remedy"].as_str().unwrap().to_owned();
+    assert!(remedy.contains("outside of it") && !remedy.contains("Run becalm as root"), "{remedy}");
+}
+
 fn for_people(columns: &str) -> Output {
     Command::new(BECALM).arg("doctor").env("COLUMNS", columns).output().unwrap()
 }
@@ -424,6 +441,10 @@ fn people_get_an_answer_a_table_of_a_screen_and_the_next_step() {
     let table = text.split("\n\n").nth(1).unwrap();
     assert!(table.lines().count() <= 24, "{text}");
     assert!(table.lines().any(|line| line.starts_with("ptrace ") && line.contains(" works ")));
+    assert!(
+        !table.contains('…'),
+        "what it is used for is no path, to be cut in its middle: {text}"
+    );
     assert!(!text.contains('\x1b'), "colour in a pipe");
 }
 

@@ -60,6 +60,30 @@ fn a_pack_in_a_directory_that_others_may_write_is_not_used() {
     }
 }
 
+/// Its copy, which names the pack as its interpreter, is executed where it is mounted over the program.
+#[test]
+fn a_pack_that_cannot_be_executed_is_named_and_the_program_starts_as_always() {
+    let packed = small(Scene::new(), &[]);
+    let plain = run(&mut packed.plain(&["x"]));
+    let set =
+        |file: &str, mode| fs::set_permissions(file, fs::Permissions::from_mode(mode)).unwrap();
+    let copy = packed.made["copy"].as_str().unwrap();
+    for file in [packed.pack.as_str(), copy] {
+        for (mode, is_used) in [(0o644, false), (0o600, false), (0o711, true), (0o744, true)] {
+            set(file, mode);
+            for form in FORMS {
+                let ran = run(packed.packed(form, &["x"]).env(REPORT, "1"));
+                assert_eq!((ran.out(), ran.status), (plain.out(), plain.status), "{mode:o}");
+                let named = ran
+                    .err()
+                    .contains(&format!("becalm: {file}: its mode is {mode:04o}, you may not"));
+                assert_eq!((ran.err().is_empty(), named), (is_used, !is_used), "{}", ran.err());
+            }
+        }
+        set(file, 0o755);
+    }
+}
+
 #[test]
 fn a_pack_is_not_written_where_its_being_there_is_a_change() {
     let packed = small(Scene::new(), &[]);

@@ -54,6 +54,26 @@ fn assert_names_its_schemas(answer: &Value) {
 }
 
 #[test]
+fn where_the_command_was_asked_to_end_becalm_is_and_plans_nothing() {
+    let scene = Scene::new();
+    let program = store(&scene);
+    for (signal, name) in [(libc::SIGINT, "INT"), (libc::SIGTERM, "TERM"), (libc::SIGHUP, "HUP")] {
+        let line = format!("{program} >/dev/null; kill -{name} $$");
+        for options in [&[][..], &["--json"]] {
+            let ran = fix(&scene, options, &["sh", "-c", &line]);
+            assert_eq!((ran.status.signal(), ran.out().as_str()), (Some(signal), ""), "{name}");
+            let said =
+                format!("becalm: the command was killed by signal {signal}: nothing is planned\n");
+            assert_eq!(ran.err(), said);
+        }
+    }
+    // One that crashes has a start all the same.
+    let crashes = format!("{program} >/dev/null; kill -SEGV $$");
+    let ran = fix(&scene, &[], &["sh", "-c", &crashes]);
+    assert!(ran.status.code().is_some() && !ran.out().is_empty(), "{}", ran.err());
+}
+
+#[test]
 fn a_plan_runs_the_command_as_it_is_and_changes_nothing() {
     let scene = Scene::new();
     let program = store(&scene);

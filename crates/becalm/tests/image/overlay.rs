@@ -149,3 +149,17 @@ fn a_wrong_size_is_wrong_usage() {
         assert_eq!(overlay(&[&scene.at("x"), size]).code(), 2, "{size}");
     }
 }
+
+#[test]
+fn the_next_line_names_the_program_that_is_there() {
+    let scene = Scene::new();
+    let path = scene.at("overlay.img");
+    for (there, named) in [("apptainer", "apptainer"), ("singularity", "singularity")] {
+        let programs = scene.subdirectory(there);
+        scene.file(&format!("{there}/{there}"), "#!/bin/sh\n", 0o755);
+        let words = ["image", "overlay", "--sparse", &path, "64M"];
+        let ran = run(Command::new(BECALM).args(words).env("PATH", programs));
+        assert!(ran.out().contains(&format!("Next: {named} shell --overlay ")), "{}", ran.out());
+        fs::remove_file(&path).unwrap();
+    }
+}

@@ -206,7 +206,7 @@ fn output_that_varies_from_run_to_run_cannot_be_compared() {
         ),
         "{said}"
     );
-    assert!(said.contains("--ignore-output"), "{said}");
+    assert!(said.contains("Next: becalm prove --ignore-output --"), "{said}");
     let ignored =
         prove(&scene, "sh -c 'ls / >/dev/null; echo $$'", "sh -c 'echo $$'", &["--ignore-output"]);
     assert_eq!(ignored.code(), 0, "{}", ignored.out());
@@ -485,6 +485,9 @@ fn the_exports_hold_the_numbers_of_the_json() {
         );
         assert_eq!(number("status"), 0.0);
     }
+    let verdict =
+        if proof["verdict"]["proven"] == true { "**Proven:** " } else { "**Not proven:** " };
+    assert!(read("p.md").starts_with(verdict), "{}", read("p.md"));
     let table: Vec<Vec<String>> = read("p.md")
         .lines()
         .filter(|line| line.starts_with('|'))

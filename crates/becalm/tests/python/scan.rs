@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -30,6 +31,18 @@ fn the_systems_python_is_counted_as_strace_counts_it_and_nested_as_importtime_ne
     let mut timed = Command::new(PYTHON);
     timed.args(["-X", "importtime", "-c", program]).env_clear().env("HOME", "/nonexistent");
     assert_eq!(ours, pairs_by_importtime(&run(&mut timed).err(), "http.client"));
+}
+
+#[test]
+fn a_command_that_was_asked_to_end_is_not_started_a_second_time_for_its_times() {
+    let scene = Scene::new();
+    let program =
+        "import os, signal; open('ran', 'a').write('x'); os.kill(os.getpid(), signal.SIGINT)";
+    let mut scan = Command::new(BECALM);
+    scan.args(["python", "scan", "--importtime", "--", PYTHON, "-c", program]);
+    let ran = run(scan.current_dir(scene.directory()));
+    assert_eq!(ran.status.signal(), Some(libc::SIGINT), "{}", ran.err());
+    assert_eq!(fs::read_to_string(scene.at("ran")).unwrap(), "x");
 }
 
 #[test]

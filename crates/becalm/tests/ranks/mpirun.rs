@@ -81,6 +81,38 @@ fn the_slowest_rank_is_named_and_one_rank_can_be_asked_about() {
 }
 
 #[test]
+fn a_rank_that_was_let_go_of_is_never_behind_one_that_is_called_the_slowest() {
+    let scene = Scene::new();
+    let script = "exec $BECALM record -o start.becalm --node-dir $PWD/node -- \
+                  sh -c '[ $OMPI_COMM_WORLD_RANK != 2 ] || sleep 2; dirname /a/b >/dev/null'";
+    assert_eq!(mpirun(&scene, 3, script).code(), 0);
+    let value = report(&scene.at("start.becalm"));
+    assert!(value["slowest"].is_null() && value["ranks"][2]["ended"] == false, "{value:#}");
+    assert_ne!(value["figures"]["took_ns"]["maximum_rank"], 2);
+    let said = becalm(&scene, &["report", "start.becalm"]).out();
+    let headline = said.split("\n\n").next().unwrap().replace('\n', " ");
+    assert!(headline.contains(" on 1 node: rank 2 was let go of after "), "{said}");
+    assert!(headline.contains("; the slowest of the 2 others is rank "), "{said}");
+    assert!(said.ends_with("Next: becalm report start.becalm --rank 2\n"), "{said}");
+}
+
+#[test]
+fn of_ranks_that_are_ended_because_one_failed_that_one_is_named_first() {
+    let scene = Scene::new();
+    let script =
+        "exec $RECORD sh -c 'sleep 0.5; [ $OMPI_COMM_WORLD_RANK != 9 ] || exit 7; exec sleep 100'";
+    assert_eq!(mpirun(&scene, 10, script).code(), 7);
+    wait_until("the ranks are joined", || fs::exists(scene.at("start.becalm")).unwrap());
+    let said = becalm(&scene, &["report", "start.becalm"]).out();
+    let headline = said.split("\n\n").next().unwrap().replace('\n', " ");
+    assert!(headline.contains("none of them ended with status 0; rank 9 failed after "), "{said}");
+    let rows = said.split("rank  node").nth(1).unwrap();
+    let first = rows.lines().nth(1).unwrap();
+    assert!(first.trim_start().starts_with("9 ") && first.ends_with("status 7"), "{said}");
+    assert!(said.contains("--rank 9\n"), "{said}");
+}
+
+#[test]
 fn ranks_that_mpirun_kills_because_one_failed_are_recorded_until_then() {
     let scene = Scene::new();
     let script =

@@ -11,13 +11,17 @@ use crate::BECALM;
 
 /// A recording of four ranks, of which rank 2 calls MPI_Init late.
 fn recorded(scene: &Scene) {
+    recorded_until(scene, "mpi-init");
+}
+
+fn recorded_until(scene: &Scene, until: &str) {
     let script =
         format!("#!/bin/sh\n[ $OMPI_COMM_WORLD_RANK = 2 ] && sleep 3\nexec {}\n", hello(scene));
     let script = scene.file("late.sh", script, 0o755);
     let mut mpirun = Command::new("mpirun");
     mpirun.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
     mpirun.args(["--oversubscribe", "--bind-to", "none", "-n", "4", BECALM, "record"]);
-    mpirun.args(["-o", "all.becalm", "--until", "mpi-init", "--", &script]);
+    mpirun.args(["-o", "all.becalm", "--until", until, "--", &script]);
     let ran = run(mpirun.current_dir(scene.directory()));
     assert_eq!(ran.code(), 0, "{}", ran.err());
 }
@@ -54,6 +58,16 @@ fn the_rank_that_calls_mpi_init_last_is_first_and_the_others_waited_for_it() {
     );
     assert!(one_line.contains("; the 3 others waited "), "{said}");
     assert!(said.contains("= start  - waits for rank 2  . MPI_Init\n"), "{said}");
+}
+
+#[test]
+fn whoever_ends_last_is_not_called_slow_where_ranks_wait_for_each_other() {
+    let scene = Scene::new();
+    recorded_until(&scene, "exit");
+    let said = becalm(&scene, &["report", "all.becalm"]).out();
+    let one_line = said.replace('\n', " ");
+    assert!(one_line.contains("4 ranks on 1 node: the last to end is rank "), "{said}");
+    assert!(one_line.contains("is seen by becalm record --until mpi-init."), "{said}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use testkit::live::{Live, wait_until};
@@ -87,6 +87,20 @@ fn what_the_command_leaves_running_sees_the_directory_until_it_ends() {
         wait_until("it has read", || fs::read_to_string(&said).unwrap().ends_with("text\n"));
         assert_eq!(fs::read_to_string(&said).unwrap(), "1\ntext\n");
         user.assert_tidy();
+    }
+}
+
+#[test]
+fn a_calibration_that_is_asked_to_end_dies_of_that() {
+    for user in each_rehearser() {
+        let mut calibration = user.becalm(&["--calibrate", "--profile", "nfs"]);
+        let mut child = calibration.stderr(Stdio::null()).spawn().unwrap();
+        // Whose name it has until it is becalm.
+        let name = format!("/proc/{}/comm", child.id());
+        wait_until("it runs", || fs::read_to_string(&name).unwrap() == "becalm\n");
+        std::thread::sleep(Duration::from_millis(300));
+        kill(child.id() as i32, libc::SIGTERM);
+        assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGTERM));
     }
 }
 

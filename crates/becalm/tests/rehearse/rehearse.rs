@@ -12,7 +12,7 @@ use testkit::live::run_with_input;
 use testkit::rehearsal::each_rehearser;
 use testkit::scene::running;
 use testkit::user::{SECOND_GROUP, as_a_granted_member, as_a_member, is_root, scene_for_a_user};
-use testkit::{Scene, run};
+use testkit::{Scene, copy_program, run, trap};
 
 fn json(text: &[u8]) -> Value {
     testkit::answer::parse(text)
@@ -356,6 +356,51 @@ fn delays_in_a_tracer_take_the_place_of_fuse_and_say_so() {
         assert!(answer["difference"].as_str().unwrap().contains("tracer"), "{answer:#}");
         assert_eq!(answer["rpcs"], 2, "a lookup and an open: {answer:#}");
         assert!(answer["waited_ns"].as_u64().unwrap() >= 1_000_000, "{answer:#}");
+    }
+}
+
+#[test]
+fn a_program_that_gets_no_rights_in_a_rehearsal_is_named_in_one_line_and_root_loses_none() {
+    if !is_root() {
+        return;
+    }
+    let scene = Scene::new();
+    let (program, own) = (scene.at("identity"), scene.at("becalm"));
+    fs::copy(trap("identity"), &program).unwrap();
+    fs::hard_link(BECALM, &own).unwrap_or_else(|_| copy_program(BECALM, &own));
+    fs::set_permissions(scene.directory(), Permissions::from_mode(0o755)).unwrap();
+    let by_a_child = format!("{program}; true");
+    // Not nobody, as which a user namespace shows everybody else.
+    for (user, owner) in [(1234, 0), (0, 1234)] {
+        chown(&program, Some(owner), Some(owner)).unwrap();
+        fs::set_permissions(&program, Permissions::from_mode(0o4755)).unwrap();
+        let with = |options: &[&str], words: &[&str]| {
+            let mut command = Command::new("setpriv");
+            command.args([&format!("--reuid={user}"), &format!("--regid={user}")]);
+            command.args(["--clear-groups", "--", &own, "rehearse", "--profile", "local"]);
+            command.args(options).args(["/usr/share", "--"]).args(words).current_dir("/");
+            run(&mut command)
+        };
+        let is_named = |said: &str| {
+            let lines: Vec<_> =
+                said.lines().filter(|line| line.contains("gets privileges")).collect();
+            let first = lines.first().is_some_and(|line| line.contains(&program));
+            assert!(lines.len() == usize::from(first), "{said}");
+            first
+        };
+        for by in ["fuse", "tracer"] {
+            for record in [&["--record"][..], &[]] {
+                let options = [&["--by", by], record].concat();
+                let ran = with(&options, &[&program]);
+                let ids = format!("ids: {user} {} ", if user == 0 { owner } else { user });
+                assert!(ran.out().contains(&ids), "{by}: {}{}", ran.out(), ran.err());
+                assert_eq!(is_named(&ran.err()), user != 0, "{by}: {}", ran.err());
+                // Nobody watches what a command starts through FUSE alone.
+                let ran = with(&options, &["sh", "-c", &by_a_child]);
+                let seen = user != 0 && (by == "tracer" || !record.is_empty());
+                assert_eq!(is_named(&ran.err()), seen, "{by}: {}", ran.err());
+            }
+        }
     }
 }
 

@@ -35,7 +35,7 @@ pub(crate) fn mount(host: &Host) -> MachineProbe {
     let about = ProbeSubject {
         name: "fuse_mount",
         title: "FUSE mount",
-        used_for: "images and rehearsals, without root and without fusermount",
+        used_for: "images and rehearsals without fusermount",
     };
     match ask(mount_fuse) {
         Ok(0) => about.works("mounted, as root without a user namespace"),

@@ -73,12 +73,20 @@ pub(super) fn refuser(host: &Host, failure: &ProbeFailure) -> Refuser {
         Some(libc::EINVAL) => Refuser::new(
             RefusedBy::Kernel,
             "the kernel, built without user namespaces",
-            "Run becalm as root where an image is to be mounted.",
+            as_root_or(host, "Root needs none: see mount namespace."),
         ),
-        _ => Refuser::unknown(
-            "A chroot or a security module may be the reason. Run becalm as root where an image \
-             is to be mounted.",
-        ),
+        _ => Refuser::unknown(format!(
+            "A chroot or a security module may be the reason. {}",
+            as_root_or(host, "Mount an image outside of it: being root does not help in it.")
+        )),
+    }
+}
+
+/// What to do where root may; of root, what else.
+fn as_root_or(host: &Host, else_said: &'static str) -> &'static str {
+    match host.uid {
+        0 => else_said,
+        _ => "Run becalm as root where an image is to be mounted.",
     }
 }
 

@@ -24,7 +24,7 @@ pub(crate) fn proc() -> MachineProbe {
     let about = ProbeSubject {
         name: "own_proc",
         title: "/proc of its own",
-        used_for: "what a process has open, mapped and for a directory",
+        used_for: "a process's files, mappings and directory",
     };
     match proc::is_of_other_namespace() {
         false => about.works("/proc/self is becalm"),

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use super::ExportOptions;
 use super::symbols::{self, quote};
 use super::timeline::{TimelineMoment, timeline};
-use crate::{Event, ExitStatus, Nanos, Outcome, PathId, Recording, errno_name};
+use crate::{Event, ExitStatus, Nanos, Outcome, PathId, ProcessId, Recording, errno_name};
 
 /// strace puts results in this column, where the call is shorter.
 const RESULT_COLUMN: usize = 40;
@@ -119,13 +119,18 @@ fn arguments(line: &mut String, recording: &Recording, event: &Event) {
     }
 }
 
-/// The arguments that a successful execve gave, as the new program found them.
+/// The arguments that a successful execve gave, as the new program found them: in place of a script, its
+/// interpreter. Those of the command are known as they were given.
 fn argv(recording: &Recording, event: &Event) -> String {
     let execs = &recording.process(event.process).execs;
-    let next = execs.get(execs.partition_point(|exec| exec.at < event.start));
-    match next.filter(|_| !event.outcome.failed()) {
+    let at = execs.partition_point(|exec| exec.at < event.start);
+    let is_start = at == 0 && event.process == ProcessId(0) && recording.header.joined.is_none();
+    match execs.get(at).filter(|_| !event.outcome.failed()) {
         Some(exec) => {
-            let quoted: Vec<_> = exec.argv.iter().map(|word| quote(word.as_bytes())).collect();
+            let quoted: Vec<_> = match is_start && exec.path != exec.image {
+                true => recording.header.command().iter().map(|word| quote(word.bytes())).collect(),
+                false => exec.argv.iter().map(|word| quote(word.as_bytes())).collect(),
+            };
             format!("[{}]", quoted.join(", "))
         }
         None => "...".into(),

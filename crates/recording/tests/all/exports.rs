@@ -277,6 +277,29 @@ fn an_execve_has_the_arguments_that_the_new_program_found() {
     assert_eq!(calls, expected);
 }
 
+#[test]
+fn a_script_that_was_recorded_is_executed_with_the_words_of_the_command() {
+    let mut made = Made::new();
+    let script = made.start(None);
+    made.call(script, ask("execve", "/home/me/go"));
+    made.exec(script, "/home/me/go", "/bin/bash", &["/bin/bash", "./go"]);
+    made.call(script, ask("execve", "/home/me/other"));
+    made.exec(script, "/home/me/other", "/bin/bash", &["/bin/bash", "./other"]);
+    let recording = made.recording();
+    let words: Vec<_> =
+        recording.header.command().iter().map(|word| format!("\"{word}\"")).collect();
+    let text = exported(&recording, ExportFormat::Strace);
+    let calls: Vec<_> = text.lines().map(|line| &line[24..]).collect();
+    assert!(
+        calls[0].starts_with(&format!("execve(\"/home/me/go\", [{}], ...) = 0", words.join(", ")))
+    );
+    // What its own children gave is not known.
+    assert!(
+        calls[1].starts_with("execve(\"/home/me/other\", [\"/bin/bash\", \"./other\"], ...)"),
+        "{text}"
+    );
+}
+
 /// A pipe that is closed after so many bytes.
 struct Closed(usize);
 

@@ -3,7 +3,9 @@
 //! A program gives another answer each time where it asks the clock, the processor or an address,
 //! of which no call tells. So only programs are followed that are known not to.
 
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, OsStr};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use super::follow::{FollowedCommand, disturbed};
 use super::policy::{NotedChild, PendingQuestion, unrepeatable};
@@ -40,7 +42,7 @@ impl FollowedCommand<'_> {
 
     /// Whether a child may become a program: one with other rights would not get them.
     pub(super) fn may_execute(&self, path: &CStr) -> Result<(), LeftBecause> {
-        match crate::signals::has_file_privilege(path.to_bytes()) {
+        match launch::gives_rights(Path::new(OsStr::from_bytes(path.to_bytes()))) {
             true => Err(unrepeatable("it starts a program with other rights")),
             false => Ok(()),
         }

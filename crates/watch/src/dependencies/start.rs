@@ -2,7 +2,6 @@
 
 use std::ffi::{CStr, CString};
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use launch::{CannotStart, Command, signals};
@@ -98,5 +97,5 @@ fn follow_in(
 /// Whether a program has no other rights than who executes it, which a traced process would not
 /// get.
 pub fn executes_as_itself(program: &Path) -> bool {
-    !crate::signals::has_file_privilege(program.as_os_str().as_bytes())
+    !launch::gives_rights(program)
 }

@@ -1,6 +1,9 @@
 //! Births, execs and ends: which threads and processes there are, and what they become.
 
 use std::cell::RefCell;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::rc::Rc;
 
 use launch::Ended;
@@ -18,7 +21,7 @@ use crate::ptrace::{StoppedThread, ThreadEnd, TraceError};
 use crate::space::AddressSpace;
 use crate::table::kind_of_birth;
 use crate::task::Task;
-use crate::{arch, faults, signals};
+use crate::{arch, faults};
 
 impl Tracer {
     /// Takes in the command itself, which stands at its exec.
@@ -156,7 +159,7 @@ impl Tracer {
         let ExecutedProgram { argv, env, .. } = program;
         let exec = Exec { at, path, image: image_id, argv, cwd, loader, env };
         self.log.record(&Record::Exec { process, exec });
-        if !geteuid().is_root() && signals::has_file_privilege(&image) {
+        if !geteuid().is_root() && launch::gives_rights(Path::new(OsStr::from_bytes(&image))) {
             let path = String::from_utf8_lossy(&image).into_owned();
             self.log.blind(Blind::Setuid { process, path });
         }

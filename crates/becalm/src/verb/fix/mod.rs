@@ -25,7 +25,7 @@ use rehearse::RehearsalRequest;
 
 use super::elf::bind::BindFlags;
 use crate::again;
-use crate::asked_to_end::not_asked_to_end;
+use crate::asked_to_end::{asked_by_end, asked_to_end, not_asked_to_end};
 use crate::cost_options::CostOptions;
 use crate::exit::{Failure, NO};
 use crate::last;
@@ -110,6 +110,11 @@ fn plan_only(args: &FixArgs) -> Result<u8, Failure> {
     let wanted = recorded::RecordRequest::of(&args.command);
     let redirect = StdoutRedirect::to_stderr(args.json).map_err(Failure::of_command)?;
     let kept = recorded::there(&wanted, None, || Ok(()))?;
+    recorded::say_blinds(&kept.finished.blinds);
+    if let Some(signal) = asked_by_end(kept.finished.ended) {
+        let said = format!("the command was killed by signal {signal}: nothing is planned");
+        return Err(asked_to_end(signal, said));
+    }
     // Where it cannot be kept, nothing of the plan is lost.
     let _ = last::keep(&kept.file);
     let recording = kept.read()?;
@@ -141,6 +146,7 @@ fn apply_and_prove(args: &FixArgs) -> Result<u8, Failure> {
     let scratch = launch::scratch_file().context("room for a recording")?;
     let kept = PathBuf::from(format!("/proc/self/fd/{}", scratch.as_raw_fd()));
     let before = trial::recorded(&bench, &subject, &kept)?;
+    recorded::say_blinds(&before.blinds);
     let recording = Recording::read_beside(&scratch).context("the recording just made")?;
     let other_work = other_work::made_before(&recording)
         .and_then(|before| other_work::told(before, recording.metadata_operations()));

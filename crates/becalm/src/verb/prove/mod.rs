@@ -145,8 +145,10 @@ pub fn run(args: &ProveArgs) -> Result<u8, Failure> {
     draw(args, &plan, &proof).map_err(Failure::of_command)?;
     drop(drawn);
     warn_of_blinds(&proof);
-    term::print_answer(args.json, &proof, |columns| view::proof(&proof, columns, &next(args)))
-        .map_err(Failure::of_command)?;
+    term::print_answer(args.json, &proof, |columns| {
+        view::proof(&proof, columns, &next(args, &proof))
+    })
+    .map_err(Failure::of_command)?;
     Ok(if proof.verdict.proven { 0 } else { NO })
 }
 
@@ -315,9 +317,10 @@ fn warn_of_blinds(proof: &Proof) {
     }
 }
 
-/// What to do next: look at what changed, in recordings that are kept.
-fn next(args: &ProveArgs) -> String {
+/// What to do next: compare what can be compared; else look at what changed, in recordings that are kept.
+fn next(args: &ProveArgs, proof: &Proof) -> String {
     match &args.keep {
+        _ if proof.behaviour.has_varying_output() => again::with(1, &["--ignore-output"]),
         Some(directory) => {
             let file = |side: &str| term::quoted_path(directory.join(side));
             format!("becalm diff {} {} --paths", file("before.becalm"), file("after.becalm"))

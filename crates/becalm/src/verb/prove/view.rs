@@ -14,16 +14,12 @@ const NOTES: usize = 4;
 /// The proof as a person reads it, at most `columns` columns wide; `next` is what to do next, as
 /// a command to paste.
 pub fn proof(proof: &Proof, columns: usize, next: &str) -> String {
-    measured(proof, answer(proof), columns, next)
+    measured(proof, proof.verdict.answer(), columns, next)
 }
 
 /// The proof in a sentence.
 pub fn headline(proof: &Proof) -> String {
-    format!("{}: {}", answer(proof), plain(&proof.verdict.sentence))
-}
-
-fn answer(proof: &Proof) -> &'static str {
-    if proof.verdict.proven { "Proven" } else { "Not proven" }
+    format!("{}: {}", proof.verdict.answer(), plain(&proof.verdict.sentence))
 }
 
 /// The same; `answer` is what it proves, in a word.

@@ -5,22 +5,35 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 
 use anyhow::Context;
-use launch::{Command, Stage};
+use launch::{Command, Stage, StageError};
 use python::{ImportScan, importtime};
+
+use crate::asked_to_end::of_stage;
+use crate::exit::Failure;
 
 /// More than this of standard error is not read: some 900,000 imports.
 const MOST: u64 = 64 << 20;
 
 /// Puts the times of a second run beside the imports of the first. That run reads nothing, and
 /// what it writes is not shown. Says why there are no times, if there are none.
-pub(super) fn beside(command: &[OsString], scan: &mut ImportScan) -> Option<String> {
-    match said(command) {
+///
+/// # Errors
+/// Where becalm is asked to end meanwhile.
+pub(super) fn beside(
+    command: &[OsString],
+    scan: &mut ImportScan,
+) -> Result<Option<String>, Failure> {
+    Ok(match said(command) {
         Ok(text) => match importtime::beside(scan, importtime::parse(&text)) {
             0 => Some("no times: Python said none (-E and -I make it ignore the variable)".into()),
             _ => None,
         },
-        Err(error) => Some(format!("no times: {error:#}")),
-    }
+        Err(error) => match error.downcast::<StageError>() {
+            Ok(error @ StageError::Interrupted(_)) => return Err(of_stage(error)),
+            Ok(error) => Some(format!("no times: {error}")),
+            Err(error) => Some(format!("no times: {error:#}")),
+        },
+    })
 }
 
 /// What the command writes to standard error.

@@ -15,6 +15,7 @@ use clap::ValueEnum;
 use cost::{CostModel, FilesystemProfile, RecordedStart};
 use job::ReportingRank;
 use recording::{Recording, shown_name};
+use rehearse::calibrate::CalibrationError;
 use rehearse::report::RehearsalReport;
 use rehearse::{RehearsalRequest, RehearsedDirectory};
 use rustix::fs::{AtFlags, statat, unlinkat};
@@ -22,6 +23,7 @@ use term::number::{count, time};
 use term::{Column, Table};
 
 use crate::again;
+use crate::asked_to_end::of_stage;
 use crate::below::NamedDirectory;
 use crate::command_report::is_done_or_said;
 use crate::cost_options::{JobOptions, NamedProfile, profile};
@@ -165,6 +167,11 @@ fn rehearse(args: &RehearseArgs, wanted: &RehearsalRequest) -> Result<u8, Failur
             let (given, path) = (given.display(), place.path.display());
             term::warn(&format!("{given} is a symbolic link: {path} was rehearsed"));
         }
+    }
+    match &ran.recorded {
+        Some((_, finished)) => rank.say_what_is_missing(finished),
+        None if rank.is_silent() => {}
+        None => ran.otherwise.iter().for_each(|line| term::warn(line)),
     }
     let recording = ran.recorded.as_ref().map(|(recording, _)| recording);
     let report =
@@ -336,7 +343,11 @@ fn calibrate(args: &RehearseArgs, profile: &FilesystemProfile) -> Result<u8, Fai
     let below = args.paths.first().cloned().unwrap_or_else(std::env::temp_dir);
     let waiting = term::ProgressBar::new();
     let progress = |done, of| waiting.tell("measuring", done, of);
-    let calibration = rehearse::calibrate::calibrate(profile, &below, &progress)?;
+    let calibration = rehearse::calibrate::calibrate(profile, &below, &progress);
+    let calibration = calibration.map_err(|error| match error {
+        CalibrationError::Stage(error) => of_stage(error),
+        error => anyhow::Error::new(error).into(),
+    })?;
     drop(waiting);
     let text = match &args.json {
         Some(_) => term::json(&calibration::CalibrationAnswer {

@@ -15,7 +15,7 @@ use watch::Finished;
 use super::view::EmulatedBy;
 use super::{EmulationWay, RehearseArgs};
 use crate::exit::Failure;
-use crate::recorded;
+use crate::{lost_rights, recorded};
 
 /// A run that has ended.
 pub struct EndedRehearsal {
@@ -26,6 +26,9 @@ pub struct EndedRehearsal {
     pub ended: Ended,
     pub wall: Duration,
     pub recorded: Option<(Recording, Finished)>,
+    /// What was otherwise for the command than without a rehearsal, a line each, where it is not
+    /// recorded.
+    pub otherwise: Vec<String>,
 }
 
 /// Runs the command in the way that was asked for, or in the best that can be had.
@@ -80,6 +83,7 @@ fn through_fuse(
             Err(said)
         }
     };
+    let mut otherwise = None;
     let (rehearsal, ended, wall, recorded) = match record {
         None => {
             let cannot =
@@ -87,14 +91,15 @@ fn through_fuse(
             // Here: in the rehearsal these looks, which are nobody's wait, would be accounted for,
             // and spare the command its own.
             let command = Command::of(args.command.clone()).looked_up().map_err(cannot)?;
+            let lost_rights = lost_rights::of(&command);
             let rehearsal = enter()?;
+            otherwise = lost_rights.filter(|_| rehearsal.means() == NamespaceKind::UserNamespace);
             let timed = launch::attended(&command).map_err(cannot)?;
             (rehearsal, timed.ended, timed.wall, None)
         }
         Some(path) => {
             let record = recorded::RecordRequest::of(&args.command);
             let (recording, finished, rehearsal) = recorded::there_and_read(&record, path, enter)?;
-            recorded::say_what_is_missing(&finished);
             let wall = Duration::from_nanos(wall(&recording));
             (rehearsal, finished.ended, wall, Some((recording, finished)))
         }
@@ -105,7 +110,8 @@ fn through_fuse(
     };
     let places = rehearsal.places().to_vec();
     let account = rehearsal.finish().map_err(Failure::of_command)?;
-    Ok(EndedRehearsal { by, difference: None, places, account, ended, wall, recorded })
+    let otherwise = otherwise.into_iter().collect();
+    Ok(EndedRehearsal { by, difference: None, places, account, ended, wall, recorded, otherwise })
 }
 
 /// How long the recorded command ran, from its exec to its end, in nanoseconds.
@@ -140,6 +146,7 @@ fn by_tracer(
     let places = traced.places().to_vec();
     let (finished, account) = traced.wait().map_err(failure)?;
     let wall = start.elapsed();
+    let otherwise = explain::said(&finished.blinds);
     let (ended, difference) = (finished.ended, Some(traced::DIFFERENCE.to_owned()));
     let recorded = match record {
         None => None,
@@ -153,6 +160,7 @@ fn by_tracer(
         ended,
         wall,
         recorded,
+        otherwise,
     })
 }
 

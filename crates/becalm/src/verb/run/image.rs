@@ -25,6 +25,7 @@ use super::image_conflicts::{self, EnteredBeside, FoundConflict};
 use super::image_freshness::ImageFreshness;
 use super::stage;
 use crate::exit::{Failure, USAGE};
+use crate::lost_rights;
 
 /// An image that the command sees.
 #[derive(Serialize, JsonSchema)]
@@ -123,6 +124,8 @@ pub fn enter(
         return Ok(Some(staged));
     }
     let groups = written_groups(&wanted);
+    // What a container starts is found in it.
+    let lost_rights = lost_rights::of(command).filter(|_| container.image.is_none());
     let seen = seen_already(&wanted);
     let entered = mount::enter(&wanted).map_err(|error| match (error, calm) {
         (MountError::Stale { image, changed }, Some(calm)) => {
@@ -146,6 +149,7 @@ pub fn enter(
             ));
         }
         say_what_is_not_given(&groups);
+        lost_rights.iter().for_each(|line| term::warn(line));
         if !json {
             image_conflicts::say(&entered);
         }

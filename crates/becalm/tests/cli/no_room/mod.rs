@@ -65,6 +65,7 @@ fn where_there_is_no_room_for_anything_a_command_runs_and_its_status_passes() {
             let refused = without_room(&scene, room, user, &slowed);
             assert_eq!((refused.code(), refused.out()), (125, String::new()), "{}", refused.err());
             assert!(refused.err().starts_with("becalm: /dev/shm/"), "{}", refused.err());
+            assert!(refused.err().contains("; it needs "), "{}", refused.err());
         }
     }
 }

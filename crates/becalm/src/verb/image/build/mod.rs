@@ -21,6 +21,7 @@ use launch::Ended;
 use recording::shown_name;
 
 use super::overlay;
+use crate::asked_to_end::asked_to_end;
 use crate::exit::{Failure, USAGE};
 use crate::produced;
 use crate::recorded::{self, RecordRequest};
@@ -296,13 +297,14 @@ fn order(args: &ImageBuildArgs) -> Result<(TracedFiles, Option<String>), Failure
         return Ok((TracedFiles::default(), None));
     }
     let (recording, finished) = recorded::and_read(&RecordRequest::of(&args.command))?;
+    recorded::say_blinds(&finished.blinds);
     let failed = match finished.ended {
         Ended::Exited(0) => None,
         Ended::Exited(status) => Some(format!("ended with status {status}")),
         // Who presses Ctrl-C means both.
         Ended::Signaled(signal @ SIGINT) => {
-            let error = anyhow!("the command was killed by signal {signal}: no image is built");
-            return Err(Failure { status: 128 + signal as u8, error });
+            let said = format!("the command was killed by signal {signal}: no image is built");
+            return Err(asked_to_end(signal, said));
         }
         Ended::Signaled(signal) => Some(format!("was killed by signal {signal}")),
     };

@@ -60,10 +60,17 @@ impl Overlaid {
             with.unwrap_or_default(),
         );
         let file = quoted_path(&self.path);
+        let program = container_program();
         let next = match self.sif {
-            Some(_) => format!("apptainer shell --writable {file}"),
-            None => format!("apptainer shell --overlay {file} container.sif"),
+            Some(_) => format!("{program} shell --writable {file}"),
+            None => format!("{program} shell --overlay {file} container.sif"),
         };
         style::headline(&headline, usize::MAX) + &style::next(&next)
     }
+}
+
+/// What runs containers here; both take the same words.
+fn container_program() -> &'static str {
+    let is_here = |name: &&str| launch::Command::of(vec![name.into()]).file().is_ok();
+    ["apptainer", "singularity"].into_iter().find(is_here).unwrap_or("apptainer")
 }

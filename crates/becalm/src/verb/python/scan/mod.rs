@@ -9,6 +9,7 @@ use python::ImportScan;
 use recording::Recording;
 
 use super::{hooked, importtime};
+use crate::asked_to_end::asked_by_end;
 use crate::command_report::ReportOptions;
 use crate::exit::Failure;
 use crate::{again, recorded};
@@ -75,8 +76,9 @@ fn of_command(args: &PythonScanArgs) -> Result<u8, Failure> {
     let (recording, scan, finished) = record(args)?;
     let mut answer = PythonScan::of(&recording, None, scan, finished.still_running);
     answer.rank = report.rank.number();
-    if args.importtime {
-        answer.no_times = importtime::beside(&args.command, &mut answer.scan);
+    // Who has ended the first run wants no second one.
+    if args.importtime && asked_by_end(finished.ended).is_none() {
+        answer.no_times = importtime::beside(&args.command, &mut answer.scan)?;
     }
     let next = next(args);
     report.print(

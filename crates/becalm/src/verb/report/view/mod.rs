@@ -3,6 +3,7 @@
 mod columns;
 pub mod data;
 mod next;
+mod rank_end;
 pub mod ranks;
 mod spread;
 mod starts;

@@ -7,14 +7,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use picture::{PicturedRank, RankMap};
 use recording::{
-    ExitStatus, Name, Rank, RankRecording, RankStart, RankedRecordings, RecordingReadError, Totals,
-    shown_name,
+    ExitStatus, Name, Rank, RankRecording, RankStart, RankedRecordings, Record, RecordingReadError,
+    Totals, shown_name,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
 use term::number::{count, counted, time};
 use term::{Column, Table, plain, quoted_path, shell_line, style, width};
 
+use super::rank_end::unknown;
 use super::spread::Figures;
 use super::starts;
 
@@ -39,9 +40,10 @@ pub struct RanksReport {
     pub whole: bool,
     /// The ranks of the run that are not in the file.
     pub absent: Vec<u32>,
-    /// How the ranks that ended compare; none where none did.
+    /// How the ranks compare that ended with status 0, or, where none did, that ended at all; none where none did.
     pub figures: Option<Figures>,
-    /// The rank that took the longest.
+    /// The rank that took the longest to its end; none where that of some is not known: it failed, was killed, let
+    /// go of, cut or is absent.
     pub slowest: Option<u32>,
     /// The nodes, in the order of their first ranks.
     pub nodes: Vec<NodeRow>,
@@ -49,6 +51,9 @@ pub struct RanksReport {
     pub ranks: Vec<RankRow>,
     /// Their starts beside each other, the slowest first: who waited for whom at MPI_Init.
     pub starts: Vec<RankStart>,
+    /// Whether it is a program of MPI, whose ranks wait for each other.
+    #[serde(skip)]
+    waits_for_others: bool,
     #[serde(skip)]
     file: PathBuf,
 }
@@ -60,7 +65,7 @@ pub struct RankRow {
     pub rank: u32,
     /// Its node.
     pub node: String,
-    /// Whether the recording holds the command's own end; only those are compared.
+    /// Whether the recording holds the command's own end.
     pub ended: bool,
     /// Its exit status.
     pub status: Option<u8>,
@@ -92,7 +97,7 @@ impl RanksReport {
         let (rows, command) = rows(&ranks.members);
         let first = ranks.members.first().map(|member| member.rank.clone()).unwrap_or_default();
         let there: Vec<u32> = rows.iter().map(|row| row.rank).collect();
-        let figures = Figures::of(&rows);
+        let (figures, absent) = (Figures::of(&rows), absent(&there, first.size));
         RanksReport {
             schema: "becalm.ranks/1",
             recording: shown_name(file),
@@ -100,8 +105,12 @@ impl RanksReport {
             run: first.run,
             size: first.size,
             whole: ranks.whole,
-            absent: absent(&there, first.size),
-            slowest: figures.as_ref().map(|figures| figures.took_ns.maximum_rank),
+            slowest: figures
+                .as_ref()
+                .filter(|_| absent.is_empty() && rows.iter().all(RankRow::is_good))
+                .map(|figures| figures.took_ns.maximum_rank),
+            waits_for_others: is_mpi(&ranks.members),
+            absent,
             figures,
             nodes: node_rows(&rows),
             starts: of_rows(&rows),
@@ -173,6 +182,11 @@ impl RanksReport {
         text.push_str(&self.slowest_table(rows).render(columns));
         text.push('\n');
         text.push_str(&starts::text(&self.starts, columns, rows));
+        if self.is_late_unseen() {
+            let line = "Which rank was late to MPI_Init, for which the others wait, is seen by \
+                        becalm record --until mpi-init.";
+            text.push_str(&width::wrap(line, columns));
+        }
         if self.ranks.len() > rows {
             text.push_str(&width::wrap("Add --all for every rank.", columns));
         }
@@ -188,16 +202,31 @@ impl RanksReport {
             _ => counted(self.ranks.len() as u64, "rank", "ranks"),
         };
         let nodes = counted(self.nodes.len() as u64, "node", "nodes");
-        let slowest = self.ranks.iter().find(|row| Some(row.rank) == self.slowest);
-        match (&self.figures, slowest) {
-            (Some(figures), Some(row)) => format!(
-                "{ranks} on {nodes}: the slowest is rank {} on {}, {} to its end, the median {}",
-                row.rank,
-                row.node,
-                time(row.totals.took),
-                time(recording::Nanos(figures.took_ns.median)),
+        let Some(figures) = &self.figures else {
+            return format!("{ranks} on {nodes}: none of them was recorded to its end");
+        };
+        let unknown = unknown(&self.ranks, &self.absent);
+        let compared = self.ranks.iter().filter(|row| row.is_good()).count();
+        let last = figures.took_ns.maximum_rank;
+        let Some(row) = self.ranks.iter().find(|row| row.is_good() && row.rank == last) else {
+            return format!("{ranks} on {nodes}: none of them ended with status 0; {unknown}");
+        };
+        let (first, of) = match unknown.is_empty() {
+            true => (String::new(), String::new()),
+            false => (format!("{unknown}; "), format!(" of the {} others", count(compared as u64))),
+        };
+        // Where ranks wait for each other, the last to end need not be one that was slow.
+        let what = if self.waits_for_others { "last to end" } else { "slowest" };
+        let (last, node, took) = (row.rank, &row.node, time(row.totals.took));
+        let median = time(recording::Nanos(figures.took_ns.median));
+        match compared {
+            1 if !unknown.is_empty() => {
+                format!("{ranks} on {nodes}: {first}rank {last} on {node} took {took} to its end")
+            }
+            _ => format!(
+                "{ranks} on {nodes}: {first}the {what}{of} is rank {last} on {node}, {took} to its end, the \
+                 median {median}"
             ),
-            _ => format!("{ranks} on {nodes}: none of them was recorded to its end"),
         }
     }
 
@@ -224,8 +253,8 @@ impl RanksReport {
             Column::text("").spare(),
         ];
         let mut ranks: Vec<_> = self.ranks.iter().collect();
-        // What was cut is at the top: it is what to look at first.
-        ranks.sort_by_key(|row| (row.ended, std::cmp::Reverse(row.totals.took)));
+        // What failed, or was cut, is at the top: it is what to look at first.
+        ranks.sort_by_key(|row| (row.trouble(), std::cmp::Reverse(row.totals.took)));
         let mut table = Table::new(columns);
         for row in ranks.into_iter().take(rows) {
             let totals = &row.totals;
@@ -242,27 +271,25 @@ impl RanksReport {
         table
     }
 
+    /// Whether ranks that wait for each other were watched without seeing who waits.
+    fn is_late_unseen(&self) -> bool {
+        self.waits_for_others
+            && self.ranks.len() > 1
+            && self.figures.is_some()
+            && self.starts.iter().all(|start| start.called.is_none())
+    }
+
     /// What to ask next, as a command to paste.
     fn next(&self) -> String {
         let file = quoted_path(&self.file);
         // Of those that were let go of none ended: then whom the others waited for.
         let last = self.starts.first().filter(|start| start.called.is_some());
         let first = self.ranks.first().map(|row| row.rank);
-        let rank = self.slowest.or(last.map(|start| start.rank)).or(first).unwrap_or_default();
+        let worst = self.ranks.iter().filter(|row| self.figures.is_some() && !row.is_good());
+        let worst = worst.min_by_key(|row| (row.trouble(), std::cmp::Reverse(row.totals.took)));
+        let rank = worst.map(|row| row.rank).or(self.slowest).or(last.map(|start| start.rank));
+        let rank = rank.or(first).unwrap_or_default();
         format!("becalm report {file} --rank {rank}")
-    }
-}
-
-impl RankRow {
-    fn end(&self) -> String {
-        match (&self.unreadable, self.signal, self.status) {
-            (Some(why), ..) => why.clone(),
-            (_, Some(signal), _) => format!("killed by signal {signal}"),
-            (.., Some(status)) if status != 0 => format!("status {status}"),
-            _ if self.ended => String::new(),
-            _ if self.totals.let_go.is_some() => "let go".to_owned(),
-            _ => "cut".to_owned(),
-        }
     }
 }
 
@@ -312,6 +339,26 @@ fn row(member: &RankRecording) -> RankRow {
     };
     let (rank, node) = (member.rank.rank, member.rank.node.clone());
     RankRow { rank, node, ended: totals.status.is_some(), status, signal, unreadable, totals }
+}
+
+/// Whether the first recording that can be read is of a program that has looked for MPI's library, as the
+/// recorder knows it (`watch`, `mpi_init`).
+fn is_mpi(members: &[RankRecording]) -> bool {
+    let mut readers = members.iter().filter_map(|member| member.reader().ok());
+    let Some(mut reader) = readers.next() else { return false };
+    let is_library = |path: &[u8]| {
+        path.rsplit(|byte| *byte == b'/').next().is_some_and(|name| name.starts_with(b"libmpi"))
+    };
+    while let Ok(Some(record)) = reader.next_record() {
+        let path = match record {
+            Record::Call(event) => event.path,
+            _ => None,
+        };
+        if path.is_some_and(|path| is_library(reader.path(path))) {
+            return true;
+        }
+    }
+    false
 }
 
 fn node_rows(rows: &[RankRow]) -> Vec<NodeRow> {

@@ -8,7 +8,7 @@ use term::{Column, Table};
 
 use super::ranks::RankRow;
 
-/// How the ranks that ended compare.
+/// How ranks compare.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Figures {
     /// From the start to the command's end.
@@ -41,9 +41,14 @@ pub struct Spread {
 }
 
 impl Figures {
-    /// Compares the ranks that ended; none, where none did.
+    /// Compares the ranks that ended as they should; where none did, those that ended at all; none, where
+    /// none did that.
     pub(super) fn of(rows: &[RankRow]) -> Option<Figures> {
-        let rows: Vec<_> = rows.iter().filter(|row| row.ended).collect();
+        let good: Vec<_> = rows.iter().filter(|row| row.is_good()).collect();
+        let rows = match good.is_empty() {
+            true => rows.iter().filter(|row| row.ended).collect(),
+            false => good,
+        };
         let spread = |of: fn(&Totals) -> u64| Spread::of(&rows, of);
         Some(Figures {
             took_ns: spread(|totals| totals.took.0)?,
