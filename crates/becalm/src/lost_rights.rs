@@ -8,7 +8,8 @@ use recording::shown_name;
 use rustix::process::geteuid;
 
 /// The line for a command that an ordinary user starts in a user namespace, if there is one to say. To be asked
-/// outside: inside, other users' files are nobody's.
+/// where its looks cost nobody anything: outside of a rehearsal, inside of an image, whose own files are the user's.
+/// (Inside, all other users are nobody: who is nobody is told nothing there.)
 pub fn of(command: &Command) -> Option<String> {
     let program = command.file().ok().filter(|_| !geteuid().is_root())?;
     launch::gives_rights(&program).then(|| {

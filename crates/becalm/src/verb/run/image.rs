@@ -124,8 +124,6 @@ pub fn enter(
         return Ok(Some(staged));
     }
     let groups = written_groups(&wanted);
-    // What a container starts is found in it.
-    let lost_rights = lost_rights::of(command).filter(|_| container.image.is_none());
     let seen = seen_already(&wanted);
     let entered = mount::enter(&wanted).map_err(|error| match (error, calm) {
         (MountError::Stale { image, changed }, Some(calm)) => {
@@ -149,7 +147,11 @@ pub fn enter(
             ));
         }
         say_what_is_not_given(&groups);
-        lost_rights.iter().for_each(|line| term::warn(line));
+        // Here the image answers, and what it does not the exec asks for anyway. What a container
+        // starts is not known yet.
+        if container.image.is_none() {
+            lost_rights::of(command).iter().for_each(|line| term::warn(line));
+        }
         if !json {
             image_conflicts::say(&entered);
         }
