@@ -21,6 +21,7 @@ mod recorded;
 mod recording_head;
 mod rehearsed;
 mod reporting_rank;
+mod running;
 mod save;
 mod stdout_redirect;
 mod until_options;

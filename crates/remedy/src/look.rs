@@ -29,6 +29,10 @@ pub(crate) fn look(change: &FileChange, ended: bool) -> Result<FoundState, Error
     match change {
         FileChange::Patch(patch) => look_at_patch(patch, ended),
         FileChange::Add(item) => Ok(match thing_at(item)? {
+            // What was moved away, or is not mounted now, may come back, with it.
+            FoundItem::Nothing if ended && is_gone_with_all_around(item) => {
+                other(&item.path, GONE_WITH_ALL)
+            }
             FoundItem::Nothing => FoundState::Before,
             FoundItem::It(stamp) => FoundState::After(Box::new(change.clone()), vec![stamp]),
             FoundItem::Other => other(&item.path, "has changed since becalm made it"),
@@ -47,6 +51,14 @@ pub(crate) fn look(change: &FileChange, ended: bool) -> Result<FoundState, Error
             },
         }),
     }
+}
+
+/// Of a directory that was added: where it lay is gone, too.
+pub(crate) const GONE_WITH_ALL: &str = "is gone, with the directory that it was in";
+
+fn is_gone_with_all_around(item: &Item) -> bool {
+    let around = item.path.parent().filter(|_| matches!(item.thing, ItemKind::Directory { .. }));
+    around.is_some_and(|around| !around.exists())
 }
 
 fn other(path: &Path, reason: &str) -> FoundState {

@@ -9,7 +9,7 @@ use crate::content::NewContent;
 use crate::directory_times::{ChangedDirectory, DirectoryTimes};
 use crate::held_directories::{self, HeldDirectories};
 use crate::journal::{self, Journal, JournalRecord, JournalStage, Story};
-use crate::look::{self, FoundState};
+use crate::look::{self, FoundState, GONE_WITH_ALL};
 use crate::relying::hold_for_others;
 use crate::work::{self, FileWork, OnFailure};
 use crate::{Changed, Error, Options, Tally, check, new_files, pool, state};
@@ -287,14 +287,22 @@ fn inverse_jobs(
         options.may_go_on()?;
         Ok::<_, Error>(look::look(change, ended).map_err(|error| error.of_one(change.path())))
     })?;
-    let (mut jobs, mut changed) = (Vec::new(), Vec::new());
+    let (mut jobs, mut changed, mut gone) = (Vec::new(), Vec::new(), Vec::new());
     for found in looks {
         match found {
             Err(unseen) => changed.push(unseen),
             Ok(FoundState::Before) => {}
             Ok(FoundState::Other(others)) => {
-                let others = others.into_iter();
-                changed.extend(others.map(|(path, reason)| Changed { path, reason, by: None }));
+                for (path, reason) in others {
+                    // One directory says so of all below it.
+                    if reason == GONE_WITH_ALL {
+                        if gone.iter().any(|gone: &PathBuf| path.starts_with(gone)) {
+                            continue;
+                        }
+                        gone.push(path.clone());
+                    }
+                    changed.push(Changed { path, reason, by: None });
+                }
             }
             Ok(FoundState::After(change, stamps)) => {
                 if let Some((path, aside)) = without_aside(&change) {

@@ -1,6 +1,11 @@
 //! What two runs of `becalm elf bind` share: to undo the first may take away what the second holds by.
 
+use std::fs;
+use std::process::Command;
+
 use testkit::bound::{Site, shown};
+use testkit::live::wait_until;
+use testkit::run;
 
 const MODES: [&str; 3] = ["needed", "closure", "farm"];
 
@@ -63,4 +68,45 @@ fn a_library_stays_bound_for_the_program_whose_list_is_gone_because_it_is() {
     site.says(&["undo", &id(&second)]);
     site.says(&["undo", &id(&first)]);
     site.snapshot().assert_is(&before);
+}
+
+/// A process keeps what it has loaded; what it opens by name later, it looks for then.
+#[test]
+fn who_runs_what_is_bound_or_undone_is_named() {
+    let site = Site::new();
+    let part = site.part(
+        "a",
+        "part",
+        &[&site.runpath(&["n", "m", "b/lib"]), &site.part("b", "deep", &[])],
+    );
+    let host = site.host("h", "host", "plug", &[]);
+    site.part("p", "plug", &[]);
+    let list = site.rpath(&["n", "m", "h/lib", "p/lib", "a/lib"]);
+    site.ask("app", &["-ldl", "-rdynamic", &list, &host, &part]);
+    let mut runs = Command::new("sleep").arg("600").env("LD_PRELOAD", &part).spawn().unwrap();
+    let pid = runs.id();
+    let has_loaded =
+        || fs::read_to_string(format!("/proc/{pid}/maps")).unwrap().contains("libpart");
+    wait_until("it has loaded the library", has_loaded);
+    let said = |words: &[&str]| {
+        let ran = run(&mut site.becalm(words));
+        assert_eq!(ran.code(), 0, "{}", ran.err());
+        ran.err()
+    };
+    let line = format!("PID {pid} has loaded what changes: ");
+    let tree = site.tree();
+    assert!(said(&["elf", "bind", "--dry-run", &tree]).contains(&line));
+    assert!(said(&["elf", "bind", &tree]).contains(&line));
+    // It runs the file of before: what is undone is another.
+    let undone = said(&["undo", "--dry-run"]);
+    runs.kill().unwrap();
+    runs.wait().unwrap();
+    assert!(undone.is_empty(), "{undone}");
+    let mut runs = Command::new("sleep").arg("600").env("LD_PRELOAD", &part).spawn().unwrap();
+    let line = format!("PID {} has loaded what changes: ", runs.id());
+    wait_until("it is named", || said(&["undo", "--dry-run"]).contains(&line));
+    assert!(said(&["undo"]).contains(&line));
+    runs.kill().unwrap();
+    runs.wait().unwrap();
+    assert_eq!(said(&["elf", "bind", &tree]), "");
 }

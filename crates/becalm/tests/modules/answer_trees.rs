@@ -5,6 +5,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 
 use crate::answer::{Asking, settle, with_each};
 use crate::scene::{Modulepath, Modules, all};
+use crate::watch::Watcher;
 
 const WHATIS: &[&str] = &["whatis"];
 
@@ -74,9 +75,8 @@ fn where_the_tree_is_watched_an_answer_of_few_modules_does_not_look_at_them() {
     with_each(|modules| {
         let scene = large();
         scene.index(modules);
-        let mut watcher = scene.command(crate::BECALM, modules);
-        watcher.args(["modules", "watch"]).env("XDG_STATE_HOME", scene.at("state"));
-        let mut watcher = watcher.spawn().unwrap();
+        // An answer that is kept before is not of what is watched.
+        let watcher = Watcher::over(&scene, modules);
         settle();
         let asking = Asking::new(&scene, modules);
         asking.agree(LOAD);
@@ -92,8 +92,7 @@ fn where_the_tree_is_watched_an_answer_of_few_modules_does_not_look_at_them() {
         asking.agree(LOAD);
         asking.is_remembered(LOAD);
         // Nor is it that nobody watches any more.
-        watcher.kill().unwrap();
-        watcher.wait().unwrap();
+        drop(watcher);
         assert!(looks_for(&asking, LOAD) >= 10);
         asking.is_remembered(LOAD);
         asking.agree(LOAD);

@@ -11,11 +11,11 @@ use crate::BECALM;
 use crate::scene::{Modulepath, Modules, both};
 
 /// A watcher that ends with the test.
-struct Watcher(Child);
+pub struct Watcher(Child);
 
 impl Watcher {
     /// Watches a tree, and answers for it by now.
-    fn over(scene: &Modulepath, modules: &Modules) -> Watcher {
+    pub fn over(scene: &Modulepath, modules: &Modules) -> Watcher {
         let mut command = scene.command(BECALM, modules);
         command.args(["modules", "watch"]).env("XDG_STATE_HOME", scene.at("state"));
         let watcher = Watcher(command.stdout(Stdio::null()).spawn().unwrap());

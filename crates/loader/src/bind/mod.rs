@@ -82,6 +82,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 pub use leave::{Leave, UnboundFile};
+pub use outcome::WHILE_PROGRAMS_RUN;
 pub use reasons::{ASKED_BEFORE, INHERITED};
 pub use remedy::Counts;
 pub use spared::SparedLookups;

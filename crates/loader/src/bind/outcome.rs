@@ -16,6 +16,10 @@ use super::wanted::BindFacts;
 use super::{BindChange, BindMode, Binding, BoundSearchPath, KeepRpath, NameLeft};
 use crate::{ElfObject, FileId};
 
+/// The risk of binding what is loaded by programs that open libraries by name.
+pub const WHILE_PROGRAMS_RUN: &str = "A program that runs meanwhile, or while this is undone, and then opens a library by name may \
+                                      load one twice, or not find it: choose a time without jobs.";
+
 /// Puts the result together.
 pub(super) fn finish(known: &BindFacts<'_>, attempted: Attempted) -> Binding {
     let mut binding = Binding::default();
@@ -204,11 +208,7 @@ fn risks(known: &BindFacts<'_>, binding: &Binding, edits: &[Arc<BindAttempt>]) -
         );
     }
     if edits.iter().any(|made| known.dlopens.contains(&known.files[made.number].id)) {
-        risks.push(
-            "A program that runs meanwhile, or while this is undone, and then opens a library by name may \
-             load one twice, or not find it: choose a time without jobs."
-                .to_owned(),
-        );
+        risks.push(WHILE_PROGRAMS_RUN.to_owned());
     }
     let relies = !binding.links.is_empty() || !binding.files.is_empty();
     if relies {

@@ -179,3 +179,30 @@ fn a_file_that_becalm_renews_stays_one_application_whose_undo_removes_it() {
     scene.undo(&id).unwrap();
     assert_eq!((scene.picture(), scene.entries()[0].status), (before, Status::Undone));
 }
+
+/// What was added is as before where it is gone; but a tree that is not mounted, or has another name for a while, comes
+/// back with it.
+#[test]
+fn what_was_added_in_a_tree_that_is_away_is_still_to_be_undone() {
+    let scene = EditedFiles::new();
+    let before = scene.picture();
+    let file = scene.file("tree/file", "old");
+    let with_file = scene.picture();
+    let (own, below) = (scene.at("tree/.becalm"), scene.at("tree/.becalm/farm"));
+    let link = Step::Link { path: below.join("link"), target: file.clone() };
+    let directory = |path: &Path| Step::Directory { path: path.to_owned(), mode: 0o755 };
+    let steps = vec![directory(&own), directory(&below), link, patch(&file, "old", "new")];
+    let id = scene.apply(steps).unwrap().id;
+    let (tree, away) = (scene.at("tree"), scene.at("away"));
+    fs::rename(&tree, &away).unwrap();
+    let mut gone: Vec<_> = changed(&scene, &id).into_iter().map(|changed| changed.path).collect();
+    gone.sort_unstable();
+    assert_eq!(gone, [own, file]);
+    let how = UndoOptions { skip_changed: true, ..UndoOptions::default() };
+    remedy::undo(&id, &scene.options(), how).unwrap();
+    assert_eq!(scene.entries()[0].status, Status::PartlyUndone);
+    fs::rename(&away, &tree).unwrap();
+    scene.undo(&id).unwrap();
+    scene.is_as(&with_file);
+    assert_ne!(with_file, before);
+}

@@ -169,6 +169,7 @@ fn undo(args: &UndoArgs, options: Options) -> Result<u8, Failure> {
     let how = UndoOptions { skip_changed, dry_run, keep_needed: false };
     let files =
         remedy::list(&options.state)?.iter().find(|entry| entry.id == id).map(|it| it.files);
+    warn_of_running(&options.state, &id);
     let changes = FileChanges::begin();
     let options = Options { is_asked_to_end: &|| changes.is_asked_to_end(), ..options };
     let undone = remedy::undo(&id, &options, how).map_err(|error| match error {
@@ -183,6 +184,14 @@ fn undo(args: &UndoArgs, options: Options) -> Result<u8, Failure> {
     told?;
     let is_asked_for = undone.skipped.is_empty() || args.skip_changed;
     Ok(if is_asked_for { 0 } else { NO })
+}
+
+/// Says which processes run what is about to be as before.
+fn warn_of_running(state: &Path, id: &str) {
+    let Ok(manifest) = remedy::manifest(state, id) else { return };
+    let changed = manifest.entries.iter().filter(|entry| !entry.is_new);
+    let warning = crate::running::warning(changed.map(|entry| entry.path.as_path()));
+    warning.iter().for_each(|line| term::warn(line));
 }
 
 fn tell(undone: &Undone, args: &UndoArgs) -> Result<(), Failure> {

@@ -250,6 +250,10 @@ fn apply_unless_dry(
     if let Some(file) = &args.plan {
         crate::save::whole(file, std::path::Path::new(""), |out| plan.write(out))?;
     }
+    if binding.risks.iter().any(|risk| risk == bind::WHILE_PROGRAMS_RUN) {
+        let files = binding.changes.iter().map(|change| change.path.as_path());
+        crate::running::warning(files).iter().for_each(|line| term::warn(line));
+    }
     let applied = match args.dry_run {
         _ if binding.is_empty() => None,
         true => check(&plan, Some(&binding.checked)).map(|()| None)?,
