@@ -30,7 +30,7 @@ pub fn warning<'a>(files: impl Iterator<Item = &'a Path>) -> Option<String> {
 /// Whether one of these files is mapped: proc_pid_maps(5). Of who may not be looked at, nothing is known.
 fn has_loaded(pid: i32, files: &HashSet<&[u8]>) -> bool {
     let maps = std::fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
-    let path = |line: &[u8]| line.iter().position(|byte| *byte == b'/').map(|at| at..line.len());
-    let lines = maps.split(|byte| *byte == b'\n');
-    lines.into_iter().any(|line| path(line).is_some_and(|at| files.contains(&line[at])))
+    let path = |line: &'_ [u8]| line.iter().position(|byte| *byte == b'/');
+    let mut lines = maps.split(|byte| *byte == b'\n');
+    lines.any(|line| path(line).is_some_and(|at| files.contains(&line[at..])))
 }

@@ -166,6 +166,14 @@ fn of_files_that_are_all_gone_nothing_is_said_to_be_as_before() {
     let said = applied.says(&["--skip-changed"]);
     assert!(said.contains(": nothing can be taken back.\n"), "{said}");
     assert!(!said.contains("as before"), "{said}");
+    // Asked again, there is a way out, which is pasted.
+    let again = applied.undo(&[]);
+    assert_eq!(again.status.code(), Some(1));
+    let again = String::from_utf8(again.stdout).unwrap();
+    let forget = format!("becalm undo --forget {}", applied.id);
+    assert!(again.contains(&format!("If all of it is to stay as it is: {forget}\n")), "{again}");
+    applied.says(&["--forget", &applied.id]);
+    assert!(applied.says(&["--list"]).contains("forgotten"));
 }
 
 #[test]

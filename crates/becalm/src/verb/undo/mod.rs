@@ -272,15 +272,14 @@ fn each_reason(changed: &[Changed]) -> Vec<String> {
     let is_same = |one: &Changed, other: &Changed| one.by.is_some() && one.reason == other.reason;
     let is_first =
         |(at, one): &(usize, &Changed)| !changed[..*at].iter().any(|it| is_same(it, one));
-    let line = |(at, one): (usize, &Changed)| match changed[at..]
-        .iter()
-        .skip(1)
-        .filter(|it| is_same(one, it))
-        .count()
-    {
-        0 => one.to_string(),
-        more => format!("{} and {more} more: {}", plain(&one.path.to_string_lossy()), one.reason),
-    };
+    let line =
+        |(_, one): (usize, &Changed)| match changed.iter().filter(|it| is_same(one, it)).count() {
+            0 | 1 => one.to_string(),
+            all => {
+                let path = plain(&one.path.to_string_lossy());
+                format!("{path} and {} more: {}", all - 1, one.reason)
+            }
+        };
     changed.iter().enumerate().filter(is_first).map(line).collect()
 }
 
