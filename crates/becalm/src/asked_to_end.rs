@@ -1,6 +1,7 @@
 //! becalm is asked to end (Ctrl-C, `kill`, a terminal that closes) while it changes files, or waits for commands.
 
 use std::fmt;
+use std::path::Path;
 
 use launch::{EndRequests, Ended, NotedEnd, StageError};
 use prove::ProofError;
@@ -38,6 +39,12 @@ impl FileChanges {
     pub fn end(self, said: &str) -> Result<(), Failure> {
         self.0.signal().map_or(Ok(()), |signal| Err(asked_to_end(signal, said.to_owned())))
     }
+}
+
+/// Says that another becalm is waited for, which works with the same state directory.
+pub fn waits_for_another(state: &Path) {
+    let state = term::quoted_path(state);
+    term::warn(&format!("another becalm is at work ({state}): waiting until it has ended"));
 }
 
 /// Fails where a signal has come meanwhile.

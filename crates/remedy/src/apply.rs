@@ -62,7 +62,7 @@ pub fn apply(plan: &Plan, options: &Options) -> Result<Applied, Error> {
     let own = CheckedFiles::default();
     let known = options.checked.unwrap_or(&own);
     let options = &Options { state: options.state.clone(), checked: Some(known), ..*options };
-    let locked = state::lock(&options.state)?;
+    let locked = state::lock(options)?;
     sweep(&options.state)?;
     let mut jobs = crate::check::jobs(plan, options)?;
     if jobs.is_empty() {
@@ -106,7 +106,7 @@ pub fn apply(plan: &Plan, options: &Options) -> Result<Applied, Error> {
 pub fn extend(id: &str, plan: &Plan, options: &Options) -> Result<Applied, Error> {
     let unknown = || Error::Unknown { id: id.to_owned() };
     let directory = state::journal_directory(&options.state, id).ok_or_else(unknown)?;
-    let _locked = state::lock(&options.state)?;
+    let _locked = state::lock(options)?;
     let story = Story::read_applied(&directory)?;
     let done = &story.changes;
     let mut jobs = crate::check::jobs_after(plan, done, options)?;

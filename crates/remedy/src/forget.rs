@@ -39,7 +39,7 @@ pub struct Forgotten {
 pub fn forget(id: &str, options: &Options, dry_run: bool) -> Result<Forgotten, Error> {
     let unknown = || Error::Unknown { id: id.to_owned() };
     let directory = state::journal_directory(&options.state, id).ok_or_else(unknown)?;
-    let _locked = if dry_run { None } else { Some(state::lock(&options.state)?) };
+    let _locked = if dry_run { None } else { Some(state::lock(options)?) };
     let story = Story::read(&directory)?;
     match &story.status {
         JournalStage::Open => {

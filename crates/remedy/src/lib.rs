@@ -70,7 +70,7 @@ mod undo;
 mod work;
 mod writers;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use recording::ByteUnits;
 
@@ -106,6 +106,9 @@ pub struct Options<'a> {
     /// Whether to end before all is done, with every file as it was: [`Error::AskedToEnd`]. Asked, by several threads,
     /// until files begin to be renamed: from there on it is sooner done than taken back.
     pub is_asked_to_end: &'a (dyn Fn() -> bool + Sync),
+    /// Told the state directory, once, where another becalm is at work there: it is waited for, until it is asked to
+    /// end. Without it, that is [`Error::Busy`].
+    pub waits: Option<&'a (dyn Fn(&Path) + Sync)>,
 }
 
 impl Options<'_> {
@@ -125,7 +128,8 @@ impl Options<'static> {
     pub fn new(state: PathBuf) -> Options<'static> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let (large, checked) = (work::LARGE, None);
-        Options { state, threads, large, checked, progress: &|_| {}, is_asked_to_end: &|| false }
+        let (progress, is_asked_to_end) = (&|_| {}, &|| false);
+        Options { state, threads, large, checked, progress, is_asked_to_end, waits: None }
     }
 }
 

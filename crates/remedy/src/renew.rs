@@ -24,7 +24,7 @@ use crate::{Digest, Error, Options, state};
 /// # Errors
 /// If a system call fails; the file is then as it was, or new.
 pub fn renew(path: &Path, content: &[u8], options: &Options) -> Result<Option<String>, Error> {
-    let _locked = state::lock(&options.state)?;
+    let _locked = state::lock(options)?;
     let path = crate::check::resolved(path)?;
     for directory in state::journal_directories(&options.state)?.iter().rev() {
         let Ok(story) = Story::read(directory) else { continue };

@@ -6,13 +6,13 @@ use std::fs::{self, DirBuilder, File};
 use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{Access, FlockOperation};
 use rustix::io::Errno;
 
-use crate::Error;
 use crate::journal::sync_directory;
+use crate::{Error, Options};
 
 /// becalm's state directory: `$XDG_STATE_HOME/becalm`, by default `~/.local/state/becalm`. Of root,
 /// it is root's own, even where sudo has kept the variables of another user.
@@ -61,36 +61,40 @@ pub(crate) struct Locked {
     _lock: File,
 }
 
-/// Opens the state directory, made if it is not there.
+/// Opens the state directory, made if it is not there. Waits for another becalm that has it where
+/// [`Options::waits`] says so; else for a second: somebody who only asks whether it is locked has it for a moment, too.
 ///
 /// # Errors
-/// If another becalm has it, or its filesystem has no locks.
-pub(crate) fn lock(state: &Path) -> Result<Locked, Error> {
+/// If another becalm has it, or its filesystem has no locks; if it is asked to end meanwhile.
+pub(crate) fn lock(options: &Options) -> Result<Locked, Error> {
+    let state = &options.state;
     make_directory(&journals(state))?;
     let path = state.join("lock");
     let file = File::options().create(true).append(true).open(&path);
     let file = file.map_err(|error| Error::at("open", &path, error))?;
-    match patiently(|| rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)) {
-        Ok(()) => Ok(Locked { state: state.to_owned(), _lock: file }),
-        Err(Errno::WOULDBLOCK) => Err(Error::Busy { state: state.to_owned() }),
-        // Of NFS without a lock daemon, and of Lustre mounted without flock.
-        Err(error @ (Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS)) => {
-            Err(Error::NoLock { state: state.to_owned(), error: error.into() })
+    let (began, mut has_told) = (Instant::now(), false);
+    loop {
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(Locked { state: state.clone(), _lock: file }),
+            Err(Errno::WOULDBLOCK) => {}
+            // Of NFS without a lock daemon, and of Lustre mounted without flock.
+            Err(error @ (Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS)) => {
+                return Err(Error::NoLock { state: state.clone(), error: error.into() });
+            }
+            Err(error) => return Err(Error::at("flock", &path, error)),
         }
-        Err(error) => Err(Error::at("flock", &path, error)),
+        options.may_go_on()?;
+        if !has_told && began.elapsed() >= PATIENCE {
+            let tell = options.waits.ok_or_else(|| Error::Busy { state: state.clone() })?;
+            tell(state);
+            has_told = true;
+        }
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 
-/// Tries for a second: somebody who only asks whether it is locked has it for a moment, too.
-fn patiently(mut lock: impl FnMut() -> Result<(), Errno>) -> Result<(), Errno> {
-    for _ in 0..50 {
-        match lock() {
-            Err(Errno::WOULDBLOCK) => std::thread::sleep(Duration::from_millis(20)),
-            done => return done,
-        }
-    }
-    lock()
-}
+/// How long one waits for a lock without a word.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Whether another becalm is applying or undoing now.
 pub(crate) fn is_busy(state: &Path) -> bool {

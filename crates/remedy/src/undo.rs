@@ -58,7 +58,7 @@ pub struct Undone {
 pub fn undo(id: &str, options: &Options, how: UndoOptions) -> Result<Undone, Error> {
     let unknown = || Error::Unknown { id: id.to_owned() };
     let directory = state::journal_directory(&options.state, id).ok_or_else(unknown)?;
-    let _locked = if how.dry_run { None } else { Some(state::lock(&options.state)?) };
+    let _locked = if how.dry_run { None } else { Some(state::lock(options)?) };
     let story = Story::read(&directory)?;
     if matches!(&story.status, JournalStage::Undone { skipped } if skipped.is_empty()) {
         return Err(Error::Undone { id: id.to_owned() });

@@ -10,6 +10,7 @@ mod bind_environment;
 mod bind_left_out;
 mod bind_loaders;
 mod bind_manifest;
+mod bind_meanwhile;
 mod bind_modes;
 mod bind_obstacles;
 mod bind_opened;

@@ -1,5 +1,6 @@
 //! `becalm elf bind`.
 
+mod applied;
 pub mod data;
 mod manifest;
 mod seen_run;
@@ -16,9 +17,10 @@ use loader::bind::{self, BindError, BindMode, BindOptions, BindProgress, Binding
 use remedy::CheckedFiles;
 
 use crate::again;
-use crate::asked_to_end::FileChanges;
+use crate::asked_to_end::{FileChanges, waits_for_another};
 use crate::exit::{Failure, NO, USAGE};
 use crate::stdout_redirect::StdoutRedirect;
+use applied::{BindAnswer, bound_and_told};
 use view::Bound;
 
 /// Make executables and libraries load what they load today, without searching
@@ -213,85 +215,7 @@ pub fn run(args: &ElfBindArgs) -> Result<u8, Failure> {
     Ok(if is_refused { NO } else { 0 })
 }
 
-/// What was planned, and what became of it.
-struct BindAnswer {
-    binding: Binding,
-    /// Its name in the journal, where something was written.
-    applied: Option<String>,
-}
-
-/// Binds, and tells what came of it.
-fn bound_and_told(
-    args: &ElfBindArgs,
-    options: &BindOptions,
-    tell: impl FnOnce(&BindAnswer) -> Result<(), Failure>,
-) -> Result<BindAnswer, Failure> {
-    let binding = match seen_run::of(args)? {
-        None => plan(&args.paths(), options)?,
-        Some(run) => plan_seen(args, options, run)?,
-    };
-    let changes = FileChanges::begin();
-    let answer = apply_unless_dry(args, binding, &changes)?;
-    let (listed, told) = (answer.list(args), tell(&answer));
-    changes.end(&match &answer.applied {
-        Some(id) => format!("asked to end once files were renamed: all is bound; becalm undo {id}"),
-        None => "asked to end".to_owned(),
-    })?;
-    listed.and(told).map(|()| answer)
-}
-
-/// Applies, unless it is only asked what would be done.
-fn apply_unless_dry(
-    args: &ElfBindArgs,
-    binding: Binding,
-    changes: &FileChanges,
-) -> Result<BindAnswer, Failure> {
-    let plan = binding.to_plan(format!("elf bind {}", args.named()));
-    if let Some(file) = &args.plan {
-        crate::save::whole(file, std::path::Path::new(""), |out| plan.write(out))?;
-    }
-    if binding.risks.iter().any(|risk| risk == bind::WHILE_PROGRAMS_RUN) {
-        let files = binding.changes.iter().map(|change| change.path.as_path());
-        crate::running::warning(files).iter().for_each(|line| term::warn(line));
-    }
-    let applied = match args.dry_run {
-        _ if binding.is_empty() => None,
-        true => check(&plan, Some(&binding.checked)).map(|()| None)?,
-        false => Some(apply(&plan, Some(&binding.checked), changes)?),
-    };
-    Ok(BindAnswer { binding, applied })
-}
-
-/// The plan of what a run loaded.
-fn plan_seen(
-    args: &ElfBindArgs,
-    options: &BindOptions,
-    run: seen_run::SeenRun,
-) -> Result<Binding, Failure> {
-    let options = BindOptions { environments: run.starts.environments.clone(), ..options.clone() };
-    let named = args.paths();
-    let paths = if named.is_empty() { &run.loaded } else { &named };
-    let mut binding = plan(paths, &options)?;
-    binding.left_out.extend(run.left_out());
-    if named.is_empty() {
-        let files: Vec<_> = binding.changes.iter().map(|change| change.path.as_path()).collect();
-        for (tree, count) in seen_run::trees(&files) {
-            let files = term::number::counted(count as u64, "file", "files");
-            term::warn(&format!("{}: {files} to be bound", tree.display()));
-        }
-    }
-    Ok(binding)
-}
-
 impl BindAnswer {
-    /// Writes the list of what is bound, where one is asked for.
-    fn list(&self, args: &ElfBindArgs) -> Result<(), Failure> {
-        match (&args.manifest, &self.applied) {
-            (Some(file), Some(id)) => manifest::write(file, &state()?, id),
-            _ => Ok(()),
-        }
-    }
-
     fn print(&self, args: &ElfBindArgs, redirect: Option<StdoutRedirect>) -> Result<(), Failure> {
         let applied = self.applied.as_deref();
         let bound = Bound::of(&self.binding, applied);
@@ -356,6 +280,7 @@ pub fn apply(
     let is_asked_to_end = &|| changes.is_asked_to_end();
     let options = remedy::Options::new(state()?);
     let options = remedy::Options { checked, progress: &progress, is_asked_to_end, ..options };
+    let options = remedy::Options { waits: Some(&waits_for_another), ..options };
     let applied = remedy::apply(plan, &options).map_err(|error| changes.failure(error))?;
     Ok(applied.id)
 }

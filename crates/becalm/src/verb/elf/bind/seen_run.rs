@@ -74,10 +74,11 @@ impl SeenRun {
     }
 
     /// Programs of which it is not known what they opened.
-    pub fn left_out(self) -> impl Iterator<Item = UnboundFile> {
-        let reason = |why| format!("what it opened while it ran is not bound: {why}");
-        let unexplained = self.starts.unexplained.into_iter();
-        unexplained.map(move |(path, why)| UnboundFile { path, reason: reason(why) })
+    pub fn left_out(&self) -> impl Iterator<Item = UnboundFile> {
+        self.starts.unexplained.iter().map(|(path, why)| UnboundFile {
+            path: path.clone(),
+            reason: format!("what it opened while it ran is not bound: {why}"),
+        })
     }
 }
 
