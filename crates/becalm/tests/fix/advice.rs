@@ -106,7 +106,7 @@ fn files_that_are_anothers_are_bound_in_copies_or_by_who_owns_them() {
     let predicted = |when: &str, what: &str| steps[0]["predicted"][when][what].as_u64().unwrap();
     let ops = |when: &str| predicted(when, "metadata_ops");
     // How many subdirectories glibc tries of each directory depends on the processor.
-    assert!(ops("after") * 2 < ops("before"), "{steps:#?}");
+    assert!(ops("after") < ops("before"), "{steps:#?}");
     assert!(predicted("after", "enoent") * 100 < predicted("before", "enoent"), "{steps:#?}");
 
     // What is printed is pasted, and does what was predicted.
