@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use launch::{CannotStart, Command, Ended};
@@ -184,21 +184,28 @@ fn followed(
         Some(text) => Some(prelude_path(text)?),
         None => None,
     };
-    let path = prelude.as_ref().map(|(path, _)| path.clone());
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let began = now.as_secs() as i64;
-    let tcl = TclPrelude::new(tool.language, &terminal);
+    let seldom = match tool.language.seldom_tcl() {
+        Some(text) => Some(prelude_path(&text)?),
+        None => None,
+    };
+    let preludes: Vec<PathBuf> =
+        prelude.iter().chain(&seldom).map(|(path, _)| path.clone()).collect();
+    let seldom_path = seldom.as_ref().map_or(Path::new(""), |(path, _)| path);
+    let tcl = TclPrelude::new(tool.language, &terminal, seldom_path);
     let in_place_of = |path: &CStr| tcl.in_place_of(path);
     let program = FollowedProgram {
         program: &interpreter,
-        preludes: path.as_slice(),
+        preludes: &preludes,
         in_place_of: &in_place_of,
         follows,
         refuses,
     };
-    let argv = tool.argv(path.as_deref(), question);
+    let path = prelude.as_ref().map(|(path, _)| path.as_path());
+    let argv = tool.argv(path, question);
     let trace = follow(&Command::of(argv), program).ok()?;
-    drop(prelude);
+    drop((prelude, seldom));
     let notes = ToolNotes::of(&trace.notes);
     let ended = trace.end.as_ref().ok();
     // Nobody waits for what is written down of it.
@@ -236,9 +243,10 @@ struct MadeInit {
 }
 
 impl TclPrelude {
-    fn new(language: ToolLanguage, terminal: &AnswerDependency) -> TclPrelude {
+    fn new(language: ToolLanguage, terminal: &AnswerDependency, seldom: &Path) -> TclPrelude {
         let stty = stty(terminal).unwrap_or_default();
         let text = language.tcl_prelude().replace("%TERMINAL%", &stty);
+        let text = text.replace("%SELDOM%", &seldom.to_string_lossy());
         TclPrelude { language, text, made: RefCell::new(None) }
     }
 

@@ -53,6 +53,9 @@ impl ToolLanguage {
             ToolLanguage::Tcl => concat!(
                 "namespace eval ::tcl::becalm {variable hooks {\nvariable ordered 1\n",
                 include_str!("prelude.tcl"),
+                "set ::tcl::becalm::seldom {\n",
+                include_str!("seldom.tcl"),
+                "}\n",
                 "}}\nnamespace eval ::tcl::becalm $::tcl::becalm::hooks\n",
                 include_str!("script.tcl")
             ),
@@ -62,10 +65,13 @@ impl ToolLanguage {
                 include_str!("embedded.tcl"),
             ),
         };
-        // Tcl reads each byte several times.
-        let lines = text.lines().map(str::trim_start);
-        let code = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
-        code.flat_map(|line| [line, "\n"]).collect()
+        code_of(text)
+    }
+
+    /// What an interpreter of Lmod's own process evaluates where it needs it, from a file of its own: `%SELDOM%` in
+    /// [`ToolLanguage::tcl_prelude`].
+    pub fn seldom_tcl(self) -> Option<String> {
+        (self == ToolLanguage::Lua).then(|| code_of(include_str!("seldom.tcl")))
     }
 
     /// The words between interpreter and script that have a prelude at this path evaluated.
@@ -80,6 +86,13 @@ impl ToolLanguage {
     /// What the names of environment variables begin with that interpreters read without a note.
     /// Tcl's HOME stands for `~` in paths.
     pub(super) const VARIABLES: &[&str] = &["TCL", "HOME", "LUA_"];
+}
+
+/// Without comments and indentation: Tcl reads each byte several times.
+fn code_of(text: &str) -> String {
+    let lines = text.lines().map(str::trim_start);
+    let code = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+    code.flat_map(|line| [line, "\n"]).collect()
 }
 
 impl AnsweringTool {
@@ -184,6 +197,7 @@ mod tests {
         "return",
         "scan",
         "set",
+        "source",
         "split",
         "string",
         "subst",
@@ -204,13 +218,16 @@ mod tests {
         let prelude = include_str!("prelude.tcl");
         let list =
             prelude.split_once("set ::tcl::becalm::called {").unwrap().1.split_once('}').unwrap().0;
-        let known: BTreeSet<&str> = list.split_whitespace().collect();
-        let everywhere = ToolLanguage::Lua.tcl_prelude();
+        let known: BTreeSet<&str> = list.split_whitespace().chain(["source"]).collect();
+        let lmods = ToolLanguage::Lua;
+        let everywhere = lmods.tcl_prelude() + &lmods.seldom_tcl().unwrap();
         let modulefiles = include_str!("script.tcl").split_once("variable barren {").unwrap().1;
         let modulefiles = modulefiles.split_once("# Words may be cut short").unwrap().0;
         let called: BTreeSet<&str> =
             called(&everywhere).union(&called(modulefiles)).copied().collect();
         assert!(called.len() > 20, "{called:?}");
+        // Of Lmod's alone: Modules replaces it.
+        assert!(!modulefiles.contains("source") && !prelude.contains("source "));
         assert_eq!(called.difference(&known).collect::<Vec<_>>(), Vec::<&&str>::new());
     }
 }
