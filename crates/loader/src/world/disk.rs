@@ -28,6 +28,8 @@ pub struct Disk {
     opened: PathTable<Box<[u8]>, Result<OpenedFile, Errno>>,
     files: PathTable<FileId, OpenedFile>,
     contents: PathTable<Box<[u8]>, DiskContent>,
+    /// The real paths of directories that something is in.
+    real: PathTable<Box<[u8]>, Arc<Path>>,
 }
 
 /// What reading a file gave.
@@ -174,6 +176,16 @@ impl Disk {
         Ok(self.files.put(id, OpenedFile { id, set_user_id, seen, identity, object }))
     }
 
+    /// Whether a listing says that this is a directory or a file of the directory above it, and no link.
+    fn is_no_link(&self, above: &[u8], name: &[u8]) -> bool {
+        match self.directories.get(above).as_deref() {
+            Some(KnownDirectory::Listed(entries)) if ![&b"."[..], b".."].contains(&name) => {
+                matches!(entries.get(name), Some(FileType::Directory | FileType::RegularFile))
+            }
+            _ => false,
+        }
+    }
+
     fn read_content(path: &Path) -> DiskContent {
         let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
         let file = File::options().read(true).custom_flags(flags).open(path)?;
@@ -229,7 +241,16 @@ impl World for Disk {
     }
 
     fn real_path(&self, path: &Path) -> Result<PathBuf, Errno> {
-        Ok(fs::canonicalize(path)?)
+        match split(path.as_os_str().as_bytes()) {
+            Some((above, name)) if self.is_no_link(above, name) => {
+                let real = match self.real.get(above) {
+                    Some(real) => real,
+                    None => self.real.put(above, self.real_path(as_path(above))?.into()),
+                };
+                Ok(real.join(OsStr::from_bytes(name)))
+            }
+            _ => Ok(fs::canonicalize(path)?),
+        }
     }
 
     fn bytes(&self, path: &Path) -> Result<Arc<[u8]>, Errno> {

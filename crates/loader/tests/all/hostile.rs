@@ -42,6 +42,53 @@ fn a_pipe_a_socket_or_a_device_does_not_hold_the_model_up() {
 }
 
 #[test]
+fn a_real_path_is_what_the_kernel_says_where_directories_are_listed_too() {
+    let shop = Workshop::new();
+    fs::create_dir_all(shop.path("a/b/c")).unwrap();
+    fs::write(shop.path("a/b/file"), "").unwrap();
+    symlink("a/b", shop.path("short")).unwrap();
+    symlink("../b/file", shop.path("a/b/again")).unwrap();
+    symlink("..", shop.path("a/b/up")).unwrap();
+    let names = [
+        "a",
+        "a/b",
+        "a/b/",
+        "a/b/file",
+        "a/b/file/",
+        "a/b/file/x",
+        "a/b/c",
+        "a//b",
+        "a/b/again",
+        "a/./b",
+        "a/b/..",
+        "a/b/../b/file",
+        "a/b/up",
+        "a/b/up/b/c",
+        "a/b/c/.",
+        "short",
+        "short/file",
+        "short/again",
+        "short/c/../up",
+        "a/none",
+        "short/none",
+        "",
+    ];
+    let all = names.map(|name| shop.path(name));
+    for listed in [&[][..], &["a/b"], &["", "a", "a/b"], &["", "a", "a/b", "short", "short/up"]] {
+        let disk = Disk::new();
+        for directory in listed {
+            assert!(disk.entries_of(&shop.path(directory)).is_some());
+        }
+        for path in &all {
+            let real = fs::canonicalize(path).map_err(Errno::from);
+            assert_eq!(disk.real_path(path), real, "{} {listed:?}", path.display());
+            // Once more, from what is known.
+            assert_eq!(disk.real_path(path), real, "{}", path.display());
+        }
+    }
+}
+
+#[test]
 fn what_has_no_loader_says_so() {
     let shop = Workshop::new();
     let statically = shop.program("static", &[], &["-static"]);
