@@ -25,8 +25,7 @@ pub(super) fn opens_through_another<'a>(
     let root = known.root(run.root);
     let mut differs: Vec<Option<bool>> = vec![None; run.members.len()];
     for member in &run.members[1..] {
-        let above = std::iter::successors(member.asked_by, |by| run.members[*by].asked_by);
-        for by in above.take_while(|by| *by != 0) {
+        for by in run.askers(member).take_while(|by| *by != 0) {
             let giver = &run.members[by];
             let Some(list) = handed_on(giver) else { continue };
             let differs = *differs[by].get_or_insert_with(|| {

@@ -77,7 +77,8 @@ impl LoaderRun {
     /// A member, the one that asked for it, and so on up to the program.
     pub fn loaders_of(&self, id: FileId) -> impl Iterator<Item = &LoaderRunObject> {
         let first = self.members.iter().find(|member| member.id == id);
-        std::iter::successors(first, |member| Some(&self.members[member.asked_by?]))
+        let above = first.into_iter().flat_map(|first| self.askers(first));
+        first.into_iter().chain(above.map(|number| &self.members[number]))
     }
 }
 

@@ -337,6 +337,11 @@ pub(super) fn foreign(identity: Identity) -> String {
 }
 
 impl LoaderRun {
+    /// The numbers of the member that asked for an object, of the one that asked for that, and so on up to the program.
+    pub fn askers(&self, of: &LoaderRunObject) -> impl Iterator<Item = usize> + Clone + use<'_> {
+        std::iter::successors(of.asked_by, |by| self.members[*by].asked_by)
+    }
+
     /// A member and all that it needs, at whatever distance.
     pub fn below(&self, member: usize) -> impl Iterator<Item = &LoaderRunObject> {
         let mut left = vec![member];

@@ -70,10 +70,9 @@ fn searched<'a>(
     run: &'a LoaderRun,
     target: &LoaderRunObject,
 ) -> impl Iterator<Item = usize> + use<'a> {
-    let by = target.asked_by;
     let runpath = |by: &usize| !run.is_musl && run.members[*by].object.runpath.is_some();
-    let is_alone = by.is_some_and(|by| runpath(&by));
-    let chain = std::iter::successors(by, |by| run.members[*by].asked_by);
+    let is_alone = target.asked_by.is_some_and(|by| runpath(&by));
+    let chain = run.askers(target);
     let above = chain.clone().skip(1).filter(move |by| !runpath(by) && !is_alone);
     chain.take(1).chain(above)
 }
