@@ -66,6 +66,37 @@ fn an_image_lies_in_the_real_directory_that_is_named() {
     assert!(Path::new(&story.scene.at("work/packed.sqsh")).exists());
 }
 
+/// It would start itself, and so on for ever.
+#[test]
+fn what_starts_by_a_calm_file_is_not_fixed_by_that_calm_file() {
+    let story = Story::new(NOBODY, store);
+    let fix = |apply: &str, options: &str, command: &str| {
+        format!("becalm fix {apply} --runs=1 {options} -- {command}")
+    };
+    story.succeeds(&fix("--apply", "-o a.calm", &story.command));
+    let launcher = format!("becalm run a.calm && {}", story.command);
+    fs::write(story.scene.at("work/launcher"), launcher).unwrap();
+    let before = story.picture();
+    for apply in ["", "--apply"] {
+        for (options, command) in [("-o a.calm", "sh launcher"), ("-o ./a.calm", "sh ./launcher")] {
+            let refused = story.types(&fix(apply, options, command));
+            let (status, why) = (refused.code(), refused.err());
+            assert_eq!((status, why.lines().count()), (1, 1), "{why}{}", refused.out());
+            assert!(
+                why.contains("a.calm: the command starts by it, and would start itself"),
+                "{why}"
+            );
+            assert_eq!(story.picture(), before);
+        }
+    }
+    let refused = story.types(&fix("--apply", "-o a.calm", "sh launcher"));
+    let why = refused.err();
+    story.succeeds(why.split_once("fix what it starts: ").unwrap().1);
+    // Another calm file can start by it.
+    story.succeeds(&fix("--apply", "-o b.calm", "sh launcher"));
+    story.succeeds("becalm run b.calm");
+}
+
 /// The plan, and what is applied, are refused in the same one line.
 #[track_caller]
 fn both_refuse(story: &Story, before: &str, options: &str, why: &str) {

@@ -134,6 +134,33 @@ fn failed_opens(command: &[&str], log: &str) -> usize {
     fs::read_to_string(log).unwrap().matches("ENOENT").count()
 }
 
+/// By exec, by a shell that waits, and by two calm files that start each other.
+#[test]
+fn a_calm_file_that_comes_to_itself_ends_before_the_machine_is_full() {
+    let calmed = Calmed::new();
+    let (becalm, calm) = (calmed.at("becalm"), calmed.at("my $p/app.calm"));
+    let waits = calmed.site.scene.file(
+        "waits",
+        format!("#!/bin/sh\necho started\n{becalm} run '{calm}'\nexit $?\n"),
+        0o755,
+    );
+    let plain = calmed.calm();
+    for (command, starts) in [(vec![&*becalm, "run", &*calm], 0), (vec![&*waits], 16)] {
+        let command: Vec<_> = command.into_iter().map(Into::into).collect();
+        calmed.write(&CalmFile { command, ..plain.clone() });
+        for root in users() {
+            let ran = run(&mut calmed.run(*root, &[]));
+            assert_eq!((ran.code(), ran.err().lines().count()), (125, 1), "{}", ran.err());
+            assert!(ran.err().contains("16 times within each other"), "{}", ran.err());
+            assert_eq!(ran.out().matches("started").count(), starts);
+        }
+    }
+    // One that starts within another is no such thing, nor is one that was started before and has ended.
+    calmed.write(&plain);
+    let many = format!("for i in $(seq 20); do {becalm} run '{calm}' -- true || exit 3; done");
+    assert_eq!(run(&mut calmed.run(false, &["--", "sh", "-c", &many])).code(), 0);
+}
+
 #[test]
 fn copies_are_seen_in_their_files_place_by_the_command_and_by_nobody_else() {
     let calmed = Calmed::new();

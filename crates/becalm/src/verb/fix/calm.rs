@@ -1,12 +1,16 @@
 //! The calm file of a fix, and what lies beside it: what is done at launch, as steps that undo takes
 //! back.
 
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use cure::{CalmFile, CalmSavings, CalmWait, CurePrediction};
 use explain::WaitModel;
 use loader::bind::Binding;
+use recording::{Kind, Recording};
 use remedy::Step;
 
 use super::copies::{self, CopiesPlace};
@@ -41,6 +45,29 @@ impl CalmPlace {
             },
         };
         Ok(CalmPlace { shown, file, before })
+    }
+
+    /// That the command does not start by the calm file that is there: by the new one, it would start itself, for
+    /// ever.
+    ///
+    /// # Errors
+    /// If it does: what is to be fixed instead.
+    pub fn is_not_read_by(&self, recording: &Recording) -> anyhow::Result<()> {
+        let Some(before) = &self.before else { return Ok(()) };
+        let name = self.file.file_name();
+        let is_it = |path: &Path| {
+            path.file_name() == name && path.canonicalize().is_ok_and(|path| path == self.file)
+        };
+        let opened = recording.events.iter().filter(|event| event.kind() == Kind::Open);
+        let mut opened = opened.filter_map(|event| event.path).collect::<HashSet<_>>().into_iter();
+        if opened.any(|path| is_it(Path::new(OsStr::from_bytes(recording.path(path))))) {
+            bail!(
+                "{}: the command starts by it, and would start itself for ever; fix what it starts: {}",
+                term::plain(&self.shown.to_string_lossy()),
+                before.write_again_from_here(&self.shown),
+            );
+        }
+        Ok(())
     }
 
     /// The directory that it lies in.

@@ -64,7 +64,7 @@ impl ResolvedPlan {
             progress: &|progress| tell(&waiting, progress),
         };
         let cures_on = |here| CurePlan::of(recording, &findings, &here, &options);
-        let at_launch = |cures: &CurePlan| AtLaunch::of(args, cures, &findings.program);
+        let at_launch = |cures: &CurePlan| AtLaunch::of(args, cures, &findings.program, recording);
         let mut cures = cures_on(machine::here());
         let mut unreadable = None;
         let AtLaunch { calm, image } = match at_launch(&cures) {
@@ -155,9 +155,15 @@ struct AtLaunch {
 }
 
 impl AtLaunch {
-    fn of(args: &FixArgs, cures: &CurePlan, program: &str) -> anyhow::Result<AtLaunch> {
+    fn of(
+        args: &FixArgs,
+        cures: &CurePlan,
+        program: &str,
+        recording: &Recording,
+    ) -> anyhow::Result<AtLaunch> {
         let calm = cures.changes_launch();
         let calm = calm.then(|| CalmPlace::of(args.output.as_deref(), program)).transpose()?;
+        calm.as_ref().map_or(Ok(()), |calm| calm.is_not_read_by(recording))?;
         let image = match (cures.image(), &calm) {
             (Some((directories, taken)), Some(calm)) => {
                 let file = args.image.clone().unwrap_or_else(|| calm.image());

@@ -57,6 +57,11 @@ impl CalmLaunch {
         Ok(CalmLaunch { path: path.to_owned(), file: Arc::new(file) })
     }
 
+    /// Where it is, as it was given.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The command: the given one, or the calm file's own.
     pub fn command(&self, given: Vec<OsString>) -> Result<Vec<OsString>, Failure> {
         if !given.is_empty() {

@@ -9,6 +9,7 @@ mod hugepages;
 mod image;
 mod image_conflicts;
 mod image_freshness;
+mod nested;
 mod pack;
 mod read_ahead;
 mod scarce;
@@ -128,6 +129,7 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
     if let Some(calm) = calm {
         argv = calm.command(argv)?;
         calm.check_alone(freshness)?;
+        nested::begin(calm.path())?;
         calm.change_environment();
     }
     // Where no image can be mounted, another one is started.
