@@ -38,6 +38,37 @@ fn the_variable_whose_directories_are_searched_is_named_with_what_never_hit_and_
     assert_eq!(source["ops_in_best_order"], 20 * 2);
 }
 
+/// As of forty modules in as many directories.
+#[test]
+fn what_the_first_and_the_second_directory_have_is_found_in_these() {
+    let directories = numbered("/opt/p", 40);
+    let list = directories.join(":");
+    let mut tale = Tale::of("/opt/bin/app", &["app"], &[("R_LIBS", &list)]);
+    for found in 0..40 {
+        for directory in &directories[..found] {
+            tale.call("openat", &format!("{directory}/m{found}.so.x"), NO);
+        }
+        for _ in 0..2 {
+            tale.call("openat", &format!("{}/m{found}.so.x", directories[found]), YES);
+        }
+    }
+    let findings = tale.explained();
+    let storm = only(&findings, Storm::SearchList);
+    assert_eq!(storm.enoent, (0..40).sum::<u64>());
+    let found = source(storm, "search_list");
+    // All but the one that is found at once.
+    assert_eq!(found["names"], 39);
+    assert_eq!(found["never_hit"], serde_json::json!([]));
+    assert_eq!(found["best_order"], serde_json::json!(directories));
+    let entries = storm.sources.iter().map(|source| source.sentence(storm.metadata_ops));
+    let entries: Vec<_> = entries.filter(|said| said.contains("failed lookups, ")).collect();
+    assert!(
+        entries.iter().any(|said| said.contains("p0: 39 failed lookups, 1 search")),
+        "{entries:#?}"
+    );
+    assert!(entries.iter().all(|said| !said.contains("nothing was found")), "{entries:#?}");
+}
+
 #[test]
 fn a_list_that_is_written_nowhere_is_said_to_be_unknown() {
     let mut tale = Tale::of_app();

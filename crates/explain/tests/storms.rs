@@ -175,6 +175,35 @@ fn a_search_over_path_names_the_directories_that_never_have_it() {
     assert_eq!(source(storm, "path_entry")["failed"], 100);
 }
 
+/// The first directory has what is found at once, and by no search.
+#[test]
+fn a_directory_that_had_another_command_is_not_said_to_have_had_none() {
+    let env = [("PATH", "/a/bin:/b/bin:/c/bin:/usr/bin")];
+    let mut tale = Tale::of("/usr/bin/bash", &["bash", "probe.sh"], &env);
+    for number in 0..100 {
+        for directory in ["/a/bin", "/b/bin", "/c/bin"] {
+            tale.call("stat", &format!("{directory}/tool{number}"), NO);
+        }
+        tale.call("stat", &format!("/usr/bin/tool{number}"), YES);
+    }
+    for name in ["x", "y"] {
+        tale.call("stat", &format!("/a/bin/{name}"), YES);
+        tale.call("execve", &format!("/a/bin/{name}"), YES);
+    }
+    tale.call("stat", "/a/bin/z", NO);
+    tale.call("stat", "/b/bin/z", YES);
+    let findings = tale.explained();
+    let storm = only(&findings, Storm::Path);
+    let said: Vec<_> = storm.sources.iter().map(|it| it.sentence(storm.metadata_ops)).collect();
+    for line in [
+        "/a/bin was searched 100 times in vain and had 2 others",
+        "/b/bin was searched 100 times in vain and had 1 other",
+        "/c/bin was searched 100 times in vain and never had the command",
+    ] {
+        assert!(said.iter().any(|said| said == line), "{said:#?}");
+    }
+}
+
 #[test]
 fn failed_execve_calls_are_a_search_whoever_makes_them() {
     let mut tale = Tale::of("/usr/bin/env", &["env"], &[]);

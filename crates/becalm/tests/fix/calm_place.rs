@@ -66,6 +66,59 @@ fn an_image_lies_in_the_real_directory_that_is_named() {
     assert!(Path::new(&story.scene.at("work/packed.sqsh")).exists());
 }
 
+/// The image belongs over the environment that it was made of.
+#[test]
+fn a_calm_file_that_was_moved_with_its_environment_says_that_its_image_is_elsewhere() {
+    let story = Story::new(NOBODY, environment);
+    let fix = "becalm fix --apply --runs=1 -o e.calm -- env/bin/python3 program.py";
+    story.succeeds(&format!("mkdir p && cp -a ../env ../program.py p && cd p && {fix}"));
+    let calmly = |place: &str| {
+        let ran = story.types(&format!("cd {place} && becalm run e.calm"));
+        assert_eq!((ran.out(), ran.err()), ("1770\n".to_owned(), String::new()), "{place}");
+        story.succeeds(&format!("cd {place} && becalm calm check e.calm"));
+    };
+    calmly("p");
+    for (moved, place) in [("cp -a p q", "q"), ("mv p r", "r")] {
+        story.succeeds(moved);
+        let ran = story.types(&format!("cd {place} && becalm run e.calm"));
+        assert_eq!((ran.code(), ran.out()), (0, "1770\n".to_owned()), "{}", ran.err());
+        let said = ran.err();
+        let work = story.scene.at("work");
+        let why =
+            format!("e.calm: it was made in {work}/p: its image belongs over what lies there");
+        assert!(said.contains(&why) && said.lines().count() == 1, "{said}");
+        let checked = story.types(&format!("cd {place} && becalm calm check e.calm"));
+        assert_eq!(checked.code(), 1, "{}", checked.out());
+        let (_, again) = said.split_once("Write it again: ").unwrap();
+        story.succeeds(&format!("cd {place} && {again}"));
+        calmly(place);
+    }
+}
+
+/// As of two scripts in one directory.
+#[test]
+fn a_calm_file_of_another_command_is_replaced_only_if_it_is_named() {
+    let story = Story::new(NOBODY, store);
+    let fix = |options: &str, words: &str| {
+        format!("becalm fix --apply --runs=1 {options} -- {} {words}", story.command)
+    };
+    story.succeeds(&fix("", "first"));
+    let before = story.picture();
+    let refused = story.types(&fix("", "second"));
+    let why = refused.err();
+    assert_eq!((refused.code(), why.lines().count()), (1, 1), "{why}{}", refused.out());
+    assert!(why.contains(" app.calm: it starts another command ("), "{why}");
+    assert!(
+        why.ends_with("first); choose another file with -o, or replace it with -o app.calm\n"),
+        "{why}"
+    );
+    assert_eq!(story.picture(), before);
+    let (_, option) = why.trim_end().split_once("replace it with ").unwrap();
+    story.succeeds(&fix(option, "second"));
+    story.succeeds(&fix("", "second"));
+    story.succeeds(&fix("-o other.calm", "first"));
+}
+
 /// It would start itself, and so on for ever.
 #[test]
 fn what_starts_by_a_calm_file_is_not_fixed_by_that_calm_file() {
@@ -92,9 +145,6 @@ fn what_starts_by_a_calm_file_is_not_fixed_by_that_calm_file() {
     let refused = story.types(&fix("--apply", "-o a.calm", "sh launcher"));
     let why = refused.err();
     story.succeeds(why.split_once("fix what it starts: ").unwrap().1);
-    // Another calm file can start by it.
-    story.succeeds(&fix("--apply", "-o b.calm", "sh launcher"));
-    story.succeeds("becalm run b.calm");
 }
 
 /// The plan, and what is applied, are refused in the same one line.

@@ -17,6 +17,8 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use std::os::unix::fs::MetadataExt;
+
 use ahead::ReadAheadList;
 use remedy::{Digest, FileState};
 
@@ -33,6 +35,8 @@ pub struct CalmFile {
     pub command: Vec<OsString>,
     /// The working directory in which it was.
     pub directory: PathBuf,
+    /// The working directory in which it was, where images belong over what lies there: wherever the calm file lies now.
+    pub made_in: Option<PathBuf>,
     /// The image that is mounted.
     pub image: Option<CalmImage>,
     /// Others that are mounted with it, each at its own place.
@@ -197,6 +201,27 @@ pub enum CalmFileError {
 }
 
 impl CalmFile {
+    /// Whether one of its images belongs over something in its working directory.
+    fn covers_what_is_beside_it(&self) -> bool {
+        let images = self.image.iter().chain(self.beside.iter().map(|beside| &beside.image));
+        images.flat_map(|image| &image.over).any(|over| over.starts_with(&self.directory))
+    }
+
+    /// Why its images are of no use here, where its directory was moved or copied since it was made: they belong over
+    /// what was there.
+    pub fn why_images_are_elsewhere(&self) -> Option<String> {
+        let made_in = self.made_in.as_ref().filter(|made_in| **made_in != self.directory)?;
+        let place = |path: &PathBuf| path.metadata().ok().map(|it| (it.dev(), it.ino()));
+        // By another mount of it, say.
+        if place(made_in).is_some_and(|made_in| place(&self.directory) == Some(made_in)) {
+            return None;
+        }
+        Some(format!(
+            "it was made in {}: its image belongs over what lies there, and what lies here is read as it is",
+            made_in.display()
+        ))
+    }
+
     /// The command line that writes the file again, to be typed in the working directory.
     pub fn write_again_from_here(&self, file: &Path) -> String {
         if std::env::current_dir().is_ok_and(|here| here == self.directory) {
@@ -233,6 +258,7 @@ mod tests {
         CalmFile {
             command: words.map(OsString::from).to_vec(),
             directory: "/work/project".into(),
+            made_in: Some("/work/project".into()),
             image: Some(CalmImage {
                 file: "/work/project/env.sqsh".into(),
                 over: vec!["/work/project/venv".into(), "/opt/base".into()],

@@ -125,6 +125,7 @@ struct CalmText {
     schema: String,
     command: toml::Spanned<Vec<String>>,
     directory: CalmPath,
+    made_in: Option<CalmPath>,
     #[serde(default)]
     builtins: bool,
     #[serde(default)]
@@ -279,6 +280,7 @@ impl CalmText {
         CalmFile {
             command: self.command.into_inner().into_iter().map(OsString::from).collect(),
             directory: self.directory.at(directory),
+            made_in: self.made_in.map(|made_in| made_in.at(directory)),
             image: self.image.map(|image| CalmImage {
                 file: image.file.at(directory),
                 over: paths(image.over).collect(),

@@ -22,6 +22,10 @@ impl CalmFile {
         };
         line(format_args!("command = {}", list(&self.command, |word| string("the word", word))?));
         line(format_args!("directory = {}", path(&self.directory)?));
+        let made_in = self.covers_what_is_beside_it().then_some(&self.directory);
+        if let Some(made_in) = self.made_in.as_ref().or(made_in) {
+            line(format_args!("made_in = {}", string("the path", made_in)?));
+        }
         for (name, is) in [("builtins", self.builtins), ("hugepages", self.hugepages)] {
             if is {
                 line(format_args!("{name} = true"));

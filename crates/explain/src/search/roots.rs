@@ -56,7 +56,7 @@ impl<'a, 'd> ListRoots<'a, 'd> {
     }
 
     /// The directory and the name of a path that is not there; none where the name was tried
-    /// nowhere else.
+    /// nowhere else, unless a variable names the directory, and other names were: the second directory may have had it.
     pub fn split(&self, path: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
         let is_tried = |(_, name): &(&[u8], &[u8])| self.tried.get(name).is_some_and(|n| *n >= 2);
         let worth = |(root, _): &(&[u8], &[u8])| {
@@ -66,7 +66,8 @@ impl<'a, 'd> ListRoots<'a, 'd> {
         };
         let tried: Vec<_> = splits(path).filter(is_tried).collect();
         // Of equals the last one is taken: the deepest.
-        tried.into_iter().rev().max_by_key(worth)
+        let tried = tried.into_iter().rev().max_by_key(worth);
+        tried.or_else(|| splits(path).find(|split| self.has(split.0) && worth(split).1))
     }
 
     /// Whether names were searched in a directory.

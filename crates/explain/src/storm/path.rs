@@ -41,6 +41,8 @@ pub enum PathSource {
         metadata_ops: u64,
         /// Of those, how many sent the search to the next directory.
         failed: u64,
+        /// How many names were found in it by whomever, what was found at once included.
+        had: u64,
     },
     /// A name that is searched for.
     Command {
@@ -64,14 +66,14 @@ impl PathSource {
                 operations(*metadata_ops),
                 count(*failed)
             ),
-            PathSource::PathEntry { directory, metadata_ops, failed } => {
-                let had = match metadata_ops - failed {
+            PathSource::PathEntry { directory, failed, had, .. } => {
+                let had = match had {
                     0 => "never had the command".to_owned(),
-                    had => format!("had it {}", counted(had, "time", "times")),
+                    had => format!("had {}", counted(*had, "other", "others")),
                 };
                 format!(
-                    "{directory} was searched {} and {had}",
-                    counted(*metadata_ops, "time", "times")
+                    "{directory} was searched {} in vain and {had}",
+                    counted(*failed, "time", "times")
                 )
             }
             PathSource::Command { command, directories, failed, .. } => format!(
@@ -156,6 +158,8 @@ struct PathSearches<'a> {
     names: OpTally<&'a [u8]>,
     programs: OpTally<ProgramId>,
     directories_of_name: HashMap<&'a [u8], BTreeSet<&'a [u8]>>,
+    /// Names that are in a directory.
+    had: HashMap<&'a [u8], HashSet<&'a [u8]>>,
 }
 
 impl<'a> PathSearches<'a> {
@@ -167,6 +171,10 @@ impl<'a> PathSearches<'a> {
             }
         }
         let mut found = PathSearches::default();
+        for op in survey.ops().filter(|op| is_hit(op, path)) {
+            let (directory, name) = op.split();
+            found.had.entry(directory).or_default().insert(name);
+        }
         for ops in searches.into_values() {
             let failed: BTreeSet<_> = ops
                 .iter()
@@ -216,6 +224,7 @@ impl<'a> PathSearches<'a> {
                 directory: survey.source_directory(directory),
                 metadata_ops: counted.ops,
                 failed: counted.failed,
+                had: self.had.get(directory).map_or(0, HashSet::len) as u64,
             });
         }
         sources.extend(self.commands(survey));
@@ -261,6 +270,12 @@ fn is_probe(op: &MetadataOp, path: &PathDirectories) -> bool {
         Kind::Stat | Kind::Access => path.set.contains(op.split().0),
         _ => false,
     }
+}
+
+/// Whether an operation shows that a directory of PATH has a file of that name.
+fn is_hit(op: &MetadataOp, path: &PathDirectories) -> bool {
+    let is_look = matches!(op.kind, Kind::Exec | Kind::Stat | Kind::Access);
+    is_look && op.succeeded() && !op.event.in_loader && path.set.contains(op.split().0)
 }
 
 /// Whether the search went on after it.

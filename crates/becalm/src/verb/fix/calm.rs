@@ -2,7 +2,7 @@
 //! back.
 
 use std::collections::HashSet;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -29,8 +29,13 @@ impl CalmPlace {
     /// The named file, or in the working directory one that is called as the program is.
     ///
     /// # Errors
-    /// If something else than a calm file is there.
-    pub fn of(named: Option<&Path>, program: &str) -> anyhow::Result<CalmPlace> {
+    /// If something else than a calm file is there, or, where it was not named, one of another command: `perl` is
+    /// the program of many.
+    pub fn of(
+        named: Option<&Path>,
+        program: &str,
+        command: &[OsString],
+    ) -> anyhow::Result<CalmPlace> {
         let shown = named.map_or_else(|| cure::calm_file_name(program).into(), Path::to_owned);
         let name = || term::plain(&shown.to_string_lossy());
         let file = real_place(&shown)?;
@@ -38,6 +43,12 @@ impl CalmPlace {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
             Err(error) => return Err(error).with_context(name),
             Ok(_) => match CalmFile::read(&shown) {
+                Ok(before) if named.is_none() && before.command != command => bail!(
+                    "{}: it starts another command ({}); choose another file with -o, or replace it with -o {}",
+                    name(),
+                    term::shell_line(&before.command),
+                    term::quoted_path(&shown),
+                ),
                 Ok(before) => Some(before),
                 Err(_) => {
                     bail!("{}: it exists and is no calm file; choose another with -o", name())

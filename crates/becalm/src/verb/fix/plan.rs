@@ -162,7 +162,8 @@ impl AtLaunch {
         recording: &Recording,
     ) -> anyhow::Result<AtLaunch> {
         let calm = cures.changes_launch();
-        let calm = calm.then(|| CalmPlace::of(args.output.as_deref(), program)).transpose()?;
+        let calm = calm.then(|| CalmPlace::of(args.output.as_deref(), program, &args.command));
+        let calm = calm.transpose()?;
         calm.as_ref().map_or(Ok(()), |calm| calm.is_not_read_by(recording))?;
         let image = match (cures.image(), &calm) {
             (Some((directories, taken)), Some(calm)) => {

@@ -147,6 +147,7 @@ pub fn enter(
             ));
         }
         say_what_is_not_given(&groups);
+        calm.and_then(CalmLaunch::elsewhere).iter().for_each(|line| term::warn(line));
         // Here the image answers, and what it does not the exec asks for anyway. What a container
         // starts is not known yet.
         if container.image.is_none() {

@@ -38,7 +38,8 @@ pub fn run(args: &CalmCheckArgs) -> Result<u8, Failure> {
     let mut changes = calm.changes(FileLook::Content);
     changes.extend(calm.changes_ahead());
     changes.extend(calm.changes_of_order(&machine::here()));
-    let mut reasons: Vec<String> = calm.why_not_executable().into_iter().collect();
+    let reasons = [calm.why_not_executable(), calm.why_images_are_elsewhere()];
+    let mut reasons: Vec<String> = reasons.into_iter().flatten().collect();
     let first = calm.image.iter().map(|image| (image, None));
     let beside = calm.beside.iter().map(|beside| (&beside.image, beside.at.clone()));
     let images = first.chain(beside);
