@@ -43,6 +43,23 @@ fn a_file_gets_the_bytes_that_standard_output_would() {
     }
 }
 
+/// Of many processes, of which each has a row of its own.
+#[test]
+fn the_same_recording_gives_the_same_bytes_each_time() {
+    let directory = tempfile::tempdir().unwrap();
+    let many = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do cat /dev/null & done; wait";
+    let recorded = command(["record", "-o", "emacs.becalm", "--", "sh", "-c", many])
+        .current_dir(directory.path())
+        .output()
+        .unwrap();
+    assert!(recorded.status.success(), "{}", stderr(&recorded));
+    for format in FORMATS {
+        let first = export(&["--format", format], directory.path()).stdout;
+        assert!(!first.is_empty(), "{format}");
+        assert!(export(&["--format", format], directory.path()).stdout == first, "{format}");
+    }
+}
+
 #[test]
 fn behind_what_goes_to_standard_output_by_its_name_comes_nothing() {
     let directory = tempfile::tempdir().unwrap();

@@ -12,7 +12,7 @@
 //! Times are nanoseconds from the start of the recording; what that is by the clock on the wall is
 //! said once. Names are interned: each is written once.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use super::ExportOptions;
@@ -54,7 +54,7 @@ struct PerfettoTrace<'a, 'o> {
     recording: &'a Recording,
     attributor: Attributor<'a>,
     packets: PacketWriter<'o>,
-    threads: HashMap<(ProcessId, u32), ThreadTrack>,
+    threads: BTreeMap<(ProcessId, u32), ThreadTrack>,
     /// Whether a program's slice is open on each process's track.
     runs: Vec<bool>,
     counts: [u64; 2],
@@ -93,7 +93,7 @@ impl<'a, 'o> PerfettoTrace<'a, 'o> {
             recording,
             attributor: Attributor::new(recording),
             packets,
-            threads: HashMap::new(),
+            threads: BTreeMap::new(),
             runs: vec![false; recording.processes.len()],
             counts: [0; 2],
             next_sample: Nanos(0),
