@@ -60,7 +60,7 @@ pub fn csv(proof: &Proof) -> String {
     text
 }
 
-/// The verdict and one table, to paste into an issue or a README.
+/// The verdict, one table and the notes, to paste into an issue or a README.
 pub fn markdown(proof: &Proof) -> String {
     let verdict = &proof.verdict;
     let mut text = format!("**{}:** {}.\n\n", verdict.answer(), escaped(&verdict.sentence));
@@ -86,6 +86,12 @@ pub fn markdown(proof: &Proof) -> String {
     let runs = proof.before.runs.len().min(proof.after.runs.len());
     let machine = format!("{} timed runs of each on {}, Linux {}.", runs, proof.host, proof.kernel);
     text.push_str(&format!("\n{}\n", escaped(&machine)));
+    if !proof.notes.is_empty() {
+        text.push('\n');
+    }
+    for note in &proof.notes {
+        text.push_str(&format!("- {}\n", escaped(note)));
+    }
     text
 }
 

@@ -446,6 +446,20 @@ fn recordings_that_are_kept_can_be_compared() {
     assert!(again.out().ends_with(next), "{}", again.out());
 }
 
+/// Two that fail alike are the same, and that they failed is no less to be read where it is pasted.
+#[test]
+fn what_is_noted_is_in_the_markdown_too() {
+    let scene = Scene::new();
+    let options = ["--runs", "6", "--json", "--export-markdown", "p.md"];
+    let ran = prove_with(&scene, "sh -c 'exit 2'", "sh -c 'true; exit 2'", &options);
+    let proof = json(&ran);
+    let notes = proof["notes"].as_array().unwrap();
+    assert!(!notes.is_empty(), "{proof:#}");
+    let text = std::fs::read_to_string(scene.at("p.md")).unwrap();
+    assert_eq!(text.lines().filter(|line| line.starts_with("- ")).count(), notes.len(), "{text}");
+    assert!(text.contains("failed: status 2"), "{text}");
+}
+
 #[test]
 fn the_exports_hold_the_numbers_of_the_json() {
     let scene = Scene::new();
