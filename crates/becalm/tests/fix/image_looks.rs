@@ -6,21 +6,22 @@ use crate::place::{Place, steps_of};
 use serde_json::Value;
 use testkit::run;
 
-/// An environment of so many modules with their bytecode, and as many that no start opens.
-fn environment(place: &Place) -> String {
+/// An environment with a package of which so many modules are imported, and its Python.
+fn environment(place: &Place, imported: u32) -> String {
     place.said("python3 -m venv --without-pip venv");
     place.said("ln -s venv/lib/python3*/site-packages site");
-    modules(place, "site/many");
+    modules(place, "site/many", imported);
     place.said("venv/bin/python -c 'import many'");
     place.at("venv/bin/python")
 }
 
-/// A package, of which half is imported; beside each module lies an empty file.
-fn modules(place: &Place, package: &str) {
+/// A package, of which so many modules are imported, and as many not; beside each lies an empty file.
+fn modules(place: &Place, package: &str, imported: u32) {
+    let all = 2 * imported;
     place.said(&format!(
         "mkdir -p {package} && cd {package} && \
-         for i in {{1..300}}; do echo \"x = $i\" > m$i.py; : > m$i.pyi; done; \
-         for i in {{1..150}}; do echo \"from . import m$i\"; done > __init__.py"
+         for i in {{1..{all}}}; do echo \"x = $i\" > m$i.py; : > m$i.pyi; done; \
+         for i in {{1..{imported}}}; do echo \"from . import m$i\"; done > __init__.py"
     ));
     // What is edited just now is not packed.
     place.said("find -L . -exec touch -h -d '3 days ago' {} +");
@@ -57,7 +58,7 @@ fn assert_as_predicted(place: &Place, words: &[&str]) {
 #[test]
 fn as_many_rpcs_are_left_in_an_image_of_an_environment_as_were_predicted() {
     let place = Place::new();
-    let python = environment(&place);
+    let python = environment(&place, 150);
     assert_as_predicted(&place, &[&python, "-c", "import many; print(many.m7.x)"]);
 }
 
@@ -65,7 +66,7 @@ fn as_many_rpcs_are_left_in_an_image_of_an_environment_as_were_predicted() {
 fn as_many_rpcs_are_left_in_an_image_of_pythonpath_as_were_predicted() {
     let mut place = Place::new();
     for name in ["first", "second"] {
-        modules(&place, &format!("{name}/{name}_pkg"));
+        modules(&place, &format!("{name}/{name}_pkg"), 150);
         place.said(&format!("mkdir {name}/{name}.dist-info"));
     }
     place.set("PYTHONPATH", ["first", "second"].map(|name| place.at(name)).join(":"));
@@ -90,8 +91,13 @@ fn as_many_rpcs_are_left_in_an_image_of_a_library_path_as_were_predicted() {
 #[test]
 fn a_command_that_a_calm_file_starts_in_an_image_is_not_told_to_build_one() {
     let place = Place::new();
-    let python = environment(&place);
-    let words = [&*python, "-c", "import many; print(many.m7.x)"];
+    let python = environment(&place, 1);
+    // Of each package four names are looked up that are not there.
+    let packages = "for i in {1..200}; do mkdir p$i && echo \"x = $i\" > p$i/__init__.py; done";
+    place.said(&format!("cd site && {packages}"));
+    let imports = "for i in range(1, 201): __import__(f'p{i}')";
+    let words = [&*python, "-c", imports];
+    place.said(&term::shell_line(&words));
     apply(&place, &words);
     for launch in [&["becalm", "run", "t.calm"][..], &["becalm", "run", "--hugepages", "t.calm"]] {
         let found = place.found(launch);
