@@ -8,6 +8,7 @@ use term::number::{count, counted};
 
 use crate::cure::{Cure, CureActor, CureChange, RefusedCure, StormCures};
 use crate::image_cure::{PackableDirectories, WantedImage};
+use crate::launched_image::{IN_AN_IMAGE, launched_image};
 use crate::plan::PlanInput;
 use crate::prediction::CureEffect;
 use crate::{git, python};
@@ -59,6 +60,9 @@ fn of_git(source: &StormSource) -> Option<&str> {
 
 /// The image, or why there is none.
 fn image(input: &PlanInput, trees: &[(&SourcePath, u64)]) -> Result<Cure, String> {
+    if launched_image(input.recording).is_some() {
+        return Err(IN_AN_IMAGE.to_owned());
+    }
     let wanted = trees.iter().map(|(directory, _)| directory.path().to_owned());
     let packed = PackableDirectories::of_own(input, wanted)?;
     let directories = &packed.directories;

@@ -7,6 +7,8 @@
 //! | `loader`, `python`, … | one storm a file: its cures |
 //! | `grow` | files bound that have to grow for it |
 //! | `image_cure` | an image of directories, whichever storm it is of |
+//! | `image_looks` | what `becalm run` asks of an image's sources at its start |
+//! | `launched_image` | the image that a command was started in already |
 //! | `prediction` | what a start does without the calls that a cure takes away |
 //! | `binding` | which calls are no longer made once files are bound |
 //! | `environments` | which variables its programs' loaders read |
@@ -28,7 +30,9 @@ mod fork;
 mod git;
 mod grow;
 mod image_cure;
+mod image_looks;
 mod inside;
+mod launched_image;
 mod loader;
 mod locale;
 mod machine;

@@ -20,11 +20,11 @@ use crate::cure::{Cure, CureActor, CureChange, RefusedCure, StormCures};
 use crate::environments::library_paths;
 use crate::grow;
 use crate::image_cure::{PackableDirectories, WantedImage};
+use crate::launched_image::{IN_AN_IMAGE, launched_image};
 use crate::machine::{FileWriter, Machine};
 use crate::pack;
 use crate::plan::PlanInput;
 use crate::prediction::CureEffect;
-use crate::python;
 
 /// What binding does to a start, in each way that is open to this user.
 #[derive(Default)]
@@ -240,8 +240,8 @@ pub(crate) fn changed(binding: &Binding) -> Vec<SourcePath> {
 
 /// An image of what LD_LIBRARY_PATH names: its lists stay as they are, and are searched on the node.
 fn library_path_image(input: &PlanInput, storm: Storm) -> Result<Cure, String> {
-    if python::image(input.recording).is_some() {
-        return Err("becalm ran the command in an image already".to_owned());
+    if launched_image(input.recording).is_some() {
+        return Err(IN_AN_IMAGE.to_owned());
     }
     let packed = PackableDirectories::of_own(input, library_paths(input.recording))?;
     let directories = &packed.directories;

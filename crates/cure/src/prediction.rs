@@ -99,8 +99,10 @@ pub(crate) struct CureEffect {
     pub taken: CallSet,
     /// Metadata operations that becalm makes on the node itself.
     pub added: u64,
-    /// Names that becalm looks at on the shared filesystem, once a node.
+    /// Names that becalm looks at on the shared filesystem, once a node, many at a time.
     pub looked_at: u64,
+    /// Others that it looks at there as the start looks them up, one after another.
+    pub looked_up: u64,
     /// Directories over which an image is mounted: what they lie in is looked up all the same.
     pub mounted: Vec<PathBuf>,
     /// Seconds that each rank waits less for data, though it makes all its calls.
@@ -117,6 +119,7 @@ impl CureEffect {
         self.taken.extend(other.taken.iter());
         self.added += other.added;
         self.looked_at += other.looked_at;
+        self.looked_up += other.looked_up;
         self.mounted.extend_from_slice(&other.mounted);
         self.waits_less += other.waits_less;
     }
@@ -160,7 +163,7 @@ impl<'r> StartPredictor<'r> {
             enoent += u64::from(event.is_missing());
         }
         let wait = |_| self.looking(self.model.predict_without(&self.start, &effect.taken), effect);
-        let added = effect.added + effect.looked_at;
+        let added = effect.added + effect.looked_at + effect.looked_up;
         let after = PredictedStart {
             metadata_ops: (self.before.metadata_ops + added).saturating_sub(taken),
             enoent: self.before.enoent.saturating_sub(enoent),
@@ -200,8 +203,9 @@ impl<'r> StartPredictor<'r> {
     /// for and all others with it.
     fn looking(&self, wait: PredictedWait, effect: &CureEffect) -> PredictedWait {
         let profile = &self.model.profile;
-        let rpcs = effect.looked_at + self.looked_up_above(effect);
-        let turns = rpcs.div_ceil(LOOKS_AT_ONCE);
+        let at_once = effect.looked_at + self.looked_up_above(effect);
+        let turns = at_once.div_ceil(LOOKS_AT_ONCE) + effect.looked_up;
+        let rpcs = at_once + effect.looked_up;
         let alone = turns as f64 * profile.latency().seconds();
         let all = rpcs as f64 * self.model.job.nodes() as f64;
         let queued = profile.ops_per_second().map_or(0.0, |rate| all / rate as f64);

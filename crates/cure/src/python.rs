@@ -7,23 +7,27 @@ use std::path::{Path, PathBuf};
 
 use explain::{Finding, PythonSource, Storm, StormSource};
 use recording::query::clean;
-use recording::{Attributor, Cause, Event, Kind, PathId, Recording, Role};
+use recording::{Attributor, Cause, Event, PathId, Recording, Role};
 use term::number::{count, counted};
 use term::{quoted, shell_line};
 
 use crate::cure::{CloserLook, Cure, RefusedCure, StormCures};
 use crate::image_cure::{PackableDirectories, WantedImage};
+use crate::image_looks::{ImageLooks, LAUNCH};
+use crate::launched_image::launched_image;
 use crate::machine::FileWriter;
 use crate::plan::PlanInput;
 use crate::prediction::{CureEffect, operations};
 
 /// A directory with less than one in so many of the operations is not worth its place in an image.
 const ONE_IN: u64 = 50;
+/// Where Python keeps bytecode.
+pub(crate) const BYTECODE: &[u8] = b"__pycache__";
 
 pub(crate) fn cures(input: &PlanInput, finding: &Finding) -> StormCures {
     let mut all = StormCures::default();
     let look = |text: String, command| CloserLook { storm: Storm::Python, text, command };
-    match image(input.recording) {
+    match launched_image(input.recording) {
         Some(image) => {
             let text = format!(
                 "Nothing to build: becalm ran the command in the image {}, so what lies in it is \
@@ -292,18 +296,21 @@ pub(crate) fn events_below<'r>(
 }
 
 /// What lies below goes: no server serves it. Each of so many directories of it is looked at, whether it
-/// has changed since, and each file that is opened, bytecode aside.
-pub(crate) fn effect(recording: &Recording, directories: &[PathBuf], looks: u64) -> CureEffect {
-    let mut opened: HashSet<PathId> = HashSet::new();
-    let below = events_below(recording, directories).inspect(|(_, event, path)| {
-        let is_opened = event.kind() == Kind::Open && !event.is_listing();
-        if is_opened && !event.outcome.failed() && !is_bytecode(recording.path(*path)) {
-            opened.insert(*path);
-        }
-    });
-    let effect = CureEffect::of(below.map(|(number, ..)| number));
-    let looked_at = looks + opened.len() as u64;
-    CureEffect { looked_at, mounted: directories.to_vec(), ..effect }
+/// has changed since, and of its files what the start uses.
+pub(crate) fn effect(
+    recording: &Recording,
+    directories: &[PathBuf],
+    directories_below: u64,
+) -> CureEffect {
+    let below: Vec<_> = events_below(recording, directories).collect();
+    let looks = ImageLooks::of(recording, &below);
+    let effect = CureEffect::of(below.iter().map(|(number, ..)| *number));
+    CureEffect {
+        looked_at: directories_below + looks.before.len() as u64,
+        looked_up: looks.meanwhile.len() as u64 + LAUNCH,
+        mounted: directories.to_vec(),
+        ..effect
+    }
 }
 
 /// How many metadata operations an image of these directories serves, and how many of those fail.
@@ -322,24 +329,6 @@ fn writes_below(recording: &Recording, directory: &Path) -> bool {
 }
 
 /// Whether it is a directory of bytecode, or in one.
-fn is_bytecode(path: &[u8]) -> bool {
-    path.split(|byte| *byte == b'/').any(|name| name == b"__pycache__")
-}
-
-/// The image that `becalm run` had a command of the recording see.
-pub(crate) fn image(recording: &Recording) -> Option<&str> {
-    let mut execs = recording.processes.iter().flat_map(|process| &process.execs);
-    execs.find_map(|exec| {
-        let [program, verb, options @ ..] = &exec.argv[..] else { return None };
-        if program.rsplit('/').next() != Some("becalm") || verb != "run" {
-            return None;
-        }
-        let mut words = options.iter().map(String::as_str).take_while(|word| *word != "--");
-        words.find(|word| word.starts_with("--image") || word.starts_with("--sif")).and_then(
-            |word| match word.split_once('=') {
-                Some((_, image)) => Some(image),
-                None => words.next(),
-            },
-        )
-    })
+pub(crate) fn is_bytecode(path: &[u8]) -> bool {
+    path.split(|byte| *byte == b'/').any(|name| name == BYTECODE)
 }

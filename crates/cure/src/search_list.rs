@@ -6,9 +6,9 @@ use term::quoted;
 
 use crate::cure::{Cure, CureActor, CureChange, RefusedCure, StormCures};
 use crate::image_cure::{PackableDirectories, WantedImage};
+use crate::launched_image::{IN_AN_IMAGE, launched_image};
 use crate::plan::PlanInput;
 use crate::prediction::CureEffect;
-use crate::python;
 use crate::search_value::{
     ListContent, first_decides, is_of_plain_directories, is_used_by_search_alone, launched_value,
     reordered,
@@ -146,8 +146,8 @@ fn order(input: &PlanInput, list: &FoundList) -> Result<Cure, String> {
 
 /// An image of the directories, where they are no part of the operating system.
 fn image(input: &PlanInput, lists: &[&FoundList]) -> Result<Cure, String> {
-    if python::image(input.recording).is_some() {
-        return Err("becalm ran the command in an image already".to_owned());
+    if launched_image(input.recording).is_some() {
+        return Err(IN_AN_IMAGE.to_owned());
     }
     let entries = lists.iter().flat_map(|list| &list.searched.entries);
     let given = entries.filter(|entry| entry.is_given);

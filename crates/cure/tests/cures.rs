@@ -25,6 +25,9 @@ const ABLE: Machine = Machine {
     module_cure: |_| ModuleCure::Index { shell: "bash" },
 };
 
+/// The calm file and the image, as they are looked up and opened at a launch.
+const LAUNCH: u64 = 7;
+
 fn plan(recording: &Recording, machine: &Machine) -> CurePlan {
     let options = ExplainOptions { model: uncached(), ..ExplainOptions::default() };
     CurePlan::of(recording, &explained(recording), machine, &CureOptions::new(&options))
@@ -215,11 +218,30 @@ fn an_environment_that_most_is_searched_in_gets_an_image() {
         "becalm python scan -- python3 run.py",
     ];
     assert_eq!(commands(&all), expected);
-    // Each file that is opened is looked at once, whether it has changed, and each directory.
-    assert_eq!(counts(&all.cures[0]), [901, 300 + 10, 300, 0]);
+    // Each file that is opened is looked at once, whether it has changed, and each directory; the program
+    // is such a file, too.
+    assert_eq!(counts(&all.cures[0]), [901, 301 + 10 + LAUNCH, 300, 0]);
     let unknown = cures_of(&importing("/venv").told(), Storm::Python, &Machine::unknown());
     assert_eq!(unknown.cures, []);
     assert_eq!(unknown.not_chosen[0].why, "/venv: nothing is known of the machine");
+}
+
+#[test]
+fn of_bytecode_in_an_image_the_source_is_looked_at_and_the_directory_that_it_is_in() {
+    let mut tale = Tale::of("/opt/bin/python3.11", &["python3", "run.py"], &[]);
+    let packages = "/venv/lib/python3.11/site-packages/p";
+    for number in 0..300 {
+        let source = format!("{packages}/m{number}.py");
+        tale.call("newfstatat", packages, YES);
+        tale.call("newfstatat", &source, YES);
+        tale.call("openat", &format!("{packages}/__pycache__/m{number}.cpython-311.pyc"), YES);
+        // Each is looked at once, however it is come upon.
+        tale.call("openat", &source, YES);
+    }
+    // One without a source is known by its directory.
+    tale.call("openat", &format!("{packages}/__pycache__/alone.cpython-311.pyc"), YES);
+    let all = cures(tale, Storm::Python);
+    assert_eq!(counts(&all.cures[0])[..2], [1202, 1 + 300 + 1 + 10 + LAUNCH]);
 }
 
 #[test]

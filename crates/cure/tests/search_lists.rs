@@ -115,10 +115,10 @@ fn rpcs_with_an_image(directory: impl Fn(u32) -> String) -> u64 {
 
 #[test]
 fn an_image_leaves_one_lookup_of_what_becalm_looks_at_and_of_what_it_lies_in() {
-    // The program, what it lies in, and the loader.
-    let (own, looks, files) = (7, 20 * 10, 20);
+    // The program, what it lies in, and the loader; the calm file and the image.
+    let (own, launch, looks, files) = (7, 7, 20 * 10, 20);
     let flat = rpcs_with_an_image(|number| format!("/opt/p{number}"));
-    assert_eq!(flat, own + looks + files);
+    assert_eq!(flat, own + launch + looks + files);
     // Of directories that nothing else is asked of.
     let deep = rpcs_with_an_image(|number| format!("/sw/p{number}/lib"));
     assert_eq!(deep, flat + 1 + 20);

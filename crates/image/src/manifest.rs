@@ -65,6 +65,10 @@ pub struct Manifest {
     /// PEP 552), sorted; null: nobody looked.
     #[serde(default)]
     pub unchecked: Option<Vec<u32>>,
+    /// The inodes of files in it that the trace opened, sorted; null: nobody noted them, and they are
+    /// those whose content begins within `front`.
+    #[serde(default)]
+    pub opened: Option<Vec<u32>>,
     /// What was used from it and lay outside, or the first of that.
     pub outside: Vec<OutsideReference>,
 }

@@ -323,7 +323,8 @@ pub(crate) fn write(
     let mut writer = ImageWriter::new(out.file(), out.target(), start);
     let summary = image_format::squash::write(tree, &mut writer, &squash)?;
     (options.progress)(ImageProgress::Surveying);
-    let WrittenFacts { mut outside, unchecked } = WrittenFacts::of(tree, out, start, &summary)?;
+    let WrittenFacts { mut outside, unchecked, opened } =
+        WrittenFacts::of(tree, &healing.first, out, start, &summary)?;
     outside.retain(|one| !is_there(one));
     let manifest = Manifest {
         layout: tree.layout.clone(),
@@ -340,6 +341,7 @@ pub(crate) fn write(
         changed_ns: tree.last_change(),
         inodes: tree.inodes(),
         unchecked: Some(unchecked),
+        opened: Some(opened),
         outside: outside.iter().take(MOST_OUTSIDE).cloned().collect(),
     };
     writer.put(&manifest.encode())?;

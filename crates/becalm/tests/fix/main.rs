@@ -9,6 +9,7 @@ mod calm_place;
 mod check;
 mod fix;
 mod image;
+mod image_looks;
 mod place;
 mod room;
 mod stories;

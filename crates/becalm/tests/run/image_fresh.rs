@@ -296,6 +296,34 @@ fn a_live_rank_does_not_join_a_mount_from_before_an_upgrade() {
     }
 }
 
+#[test]
+fn an_empty_file_that_gets_a_text_is_never_old() {
+    let (scene, _) = scene_for_a_user(&[]);
+    let (directory, image) = (scene.subdirectory("env"), scene.at("image.sqsh"));
+    let at = |name: &str| format!("{directory}/{name}");
+    for (name, text) in [("known", ""), ("unknown", ""), ("text", "traced")] {
+        fs::write(at(name), text).unwrap();
+    }
+    let build =
+        ["image", "build", "-o", &image, &directory, "--", "cat", &at("known"), &at("text")];
+    let built = run(Command::new(BECALM).args(build));
+    assert_eq!(built.code(), 0, "{}", built.err());
+    let env = Imaged { scene, directory: directory.clone(), image };
+    let words = ["cat", &at("unknown"), &at("text")];
+    for (name, text) in [("unknown", "new"), ("known", "new")] {
+        fs::write(at(name), text).unwrap();
+        for who in ways() {
+            let ran = run(&mut env.run(who, &[], &words));
+            // What the trace opened is refused; else, as ever, where nobody could look later.
+            match name == "known" || who == As::Root {
+                true => assert!(ran.err().contains("is older than"), "{who:?}: {}", ran.err()),
+                false => assert_eq!(ran.out(), "newtraced", "{who:?}: {}", ran.err()),
+            }
+            env.all_gone();
+        }
+    }
+}
+
 /// The trace did not open it: it was compared when the first command looked it up, or was not yet.
 #[test]
 fn a_command_after_an_edit_sees_it_though_one_of_before_has_looked_the_file_up() {

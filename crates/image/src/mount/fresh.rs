@@ -285,15 +285,19 @@ impl QuickLook<'_> {
         self.layer.manifest().map_or(0, |manifest| manifest.front)
     }
 
-    /// Whether the trace opened a file, or it lies where what it opened does; without a trace,
-    /// whether it looks like code.
+    /// Whether the trace opened a file; without a trace, whether it looks like code. An image of an
+    /// older becalm has no list of them: there it is what lies where the trace's files do.
     fn is_used(&self, file: &SquashEntry) -> bool {
         let image = &self.layer.image;
-        match self.front() {
-            0 => is_code(&file.name),
-            front => {
+        let opened = self.layer.manifest().and_then(|manifest| manifest.opened.as_ref());
+        // Of a damaged one nothing is known.
+        match (self.front(), opened) {
+            (0, _) => is_code(&file.name),
+            (_, Some(opened)) => image
+                .attributes(file.node)
+                .map_or(true, |about| opened.binary_search(&about.inode).is_ok()),
+            (front, None) => {
                 let place = image.open(file.node).and_then(|content| image.position(&content));
-                // Of a damaged one nothing is known.
                 place.map_or(true, |place| place < front)
             }
         }
