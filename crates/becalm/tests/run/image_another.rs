@@ -12,6 +12,7 @@ use testkit::live::Ran;
 use testkit::{Live, run};
 
 use crate::BECALM;
+use crate::image_fresh::code;
 
 const OLDER: &str = "is older than what it was made of";
 
@@ -19,13 +20,21 @@ const OLDER: &str = "is older than what it was made of";
 fn release(directory: &Path, version: &str) {
     fs::create_dir_all(directory.join("pk/deep")).unwrap();
     for module in ["pk/__init__.py", "pk/deep/m.py", "pk/deep/other.py"] {
-        fs::write(directory.join(module), format!("V = '{version}'\n")).unwrap();
+        fs::write(directory.join(module), code(version, "", module)).unwrap();
     }
     let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
     for path in ["pk/__init__.py", "pk/deep/m.py", "pk/deep/other.py", "pk/deep", "pk", "."] {
         let file = fs::File::open(directory.join(path)).unwrap();
         file.set_times(FileTimes::new().set_modified(time)).unwrap();
     }
+}
+
+/// Another version of a module, whose time is kept.
+fn write_in_place(module: &str, version: &str) {
+    let kept = fs::metadata(module).unwrap().modified().unwrap();
+    let (_, name) = module.split_once("/pk/").unwrap();
+    fs::write(module, code(version, "", &format!("pk/{name}"))).unwrap();
+    fs::File::open(module).unwrap().set_modified(kept).unwrap();
 }
 
 struct Releases {
@@ -35,14 +44,21 @@ struct Releases {
 impl Releases {
     /// An image of the second release, while the first lies beside it.
     fn new(traced: bool) -> Releases {
+        Releases::whose_first(traced, "one")
+    }
+
+    /// The same, where the first release has another version of the module that the trace opens.
+    fn whose_first(traced: bool, version: &str) -> Releases {
         let (scene, _) = testkit::user::scene_for_a_user(&[]);
         let above = scene.subdirectory("apps");
         let [first, directory] = ["first", "env"].map(|name| format!("{above}/{name}"));
         release(Path::new(&first), "one");
+        write_in_place(&format!("{first}/pk/deep/m.py"), version);
         release(Path::new(&directory), "two");
         let image = scene.at("image.sqsh");
         let mut build = Command::new(BECALM);
-        build.args(["image", "build", "-o", &image, &directory]);
+        // So small that what the trace did not open shares no block with what it did.
+        build.args(["image", "build", "--block-size", "4K", "-o", &image, &directory]);
         if traced {
             build.args(["--", "python3", "-B", "-c", "import pk.deep.m"]);
         }
@@ -52,6 +68,20 @@ impl Releases {
 
     fn apps(&self, name: &str) -> String {
         self.image.scene.at(&format!("apps/{name}"))
+    }
+
+    /// A directory of the first release comes to where it was in the second.
+    fn move_below(&self) {
+        let kept = fs::metadata(self.apps("env/pk")).unwrap().modified().unwrap();
+        fs::rename(self.apps("env/pk/deep"), self.apps("deep")).unwrap();
+        fs::rename(self.apps("first/pk/deep"), self.apps("env/pk/deep")).unwrap();
+        fs::File::open(self.apps("env/pk")).unwrap().set_modified(kept).unwrap();
+    }
+
+    #[track_caller]
+    fn is_not_old(&self, who: As) {
+        let ran = self.ran(who, &[]);
+        assert!(ran.out() == "two one\n" || ran.err().contains(OLDER), "{who:?} {}", ran.out());
     }
 
     fn ran(&self, who: As, options: &[&str]) -> Ran {
@@ -93,12 +123,31 @@ fn nor_is_one_that_was_moved_back_with_the_directory_above_it_or_below() {
     releases.is_refused("the directory above");
 
     let releases = Releases::new(true);
-    let times = |path: &str| fs::metadata(releases.apps(path)).unwrap().modified().unwrap();
-    let kept = times("env/pk");
-    fs::rename(releases.apps("env/pk/deep"), releases.apps("deep")).unwrap();
-    fs::rename(releases.apps("first/pk/deep"), releases.apps("env/pk/deep")).unwrap();
-    fs::File::open(releases.apps("env/pk")).unwrap().set_modified(kept).unwrap();
+    releases.move_below();
     releases.is_refused("a directory below");
+}
+
+/// In the directory that is moved back, only a file is another that the trace did not open; it is as old
+/// as what was packed.
+#[test]
+fn nor_is_what_no_trace_knew_in_a_directory_that_was_moved_back() {
+    for who in ways() {
+        let releases = Releases::whose_first(true, "two");
+        releases.move_below();
+        releases.is_not_old(who);
+
+        let releases = Releases::whose_first(true, "two");
+        let script = "import pk.deep.m; print('ready', flush=True); input()";
+        let first = releases.image.run(who, &[], &["python3", "-B", "-c", script]);
+        let mut before = Command::new(first.get_program());
+        before.args(first.get_args()).env("PYTHONPATH", &releases.image.directory);
+        let mut before = Live::start(before.current_dir("/"));
+        before.wait_for("ready");
+        releases.move_below();
+        releases.is_not_old(who);
+        drop(before.end());
+        releases.image.all_gone();
+    }
 }
 
 #[test]
@@ -114,10 +163,7 @@ fn a_copy_with_the_same_content_is_as_good_as_what_was_packed() {
         assert_eq!((ran.out().as_str(), ran.err().as_str()), ("two two\n", ""), "{who:?}");
     }
     // One byte of it, and the file's time kept.
-    let module = releases.apps("env/pk/deep/other.py");
-    let kept = fs::metadata(&module).unwrap().modified().unwrap();
-    fs::write(&module, "V = 'one'\n").unwrap();
-    fs::File::open(&module).unwrap().set_modified(kept).unwrap();
+    write_in_place(&releases.apps("env/pk/deep/other.py"), "one");
     assert!(releases.ran(As::User, &[]).err().contains(OLDER));
 }
 

@@ -105,7 +105,7 @@ impl Sources {
 }
 
 /// A module that is as long whatever it says, and that nothing compresses.
-fn code(value: &str, name: &str, depth: &str) -> String {
+pub fn code(value: &str, name: &str, depth: &str) -> String {
     use std::hash::{DefaultHasher, Hash, Hasher};
     let noise = |number: u32| {
         let mut hash = DefaultHasher::new();

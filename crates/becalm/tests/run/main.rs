@@ -23,6 +23,7 @@ mod image_reads;
 mod image_replaced;
 mod image_root;
 mod image_several;
+mod image_touched;
 mod read_ahead;
 mod stage;
 mod stage_ranks;

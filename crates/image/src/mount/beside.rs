@@ -9,6 +9,7 @@ use sandbox::mounts::{self, PathHandle};
 
 use super::asked::SharedMountRequest;
 use super::build::Build;
+use super::compare::{ComparedSources, SourceComparison};
 use super::error::{self, MountError};
 use super::holder::BesideMounts;
 use super::layer::ImageLayer;
@@ -97,6 +98,18 @@ pub(crate) struct OverPaths<'a> {
     pub is_placed: bool,
     pub layer: &'a ImageLayer,
     pub paths: &'a [(PathBuf, PathBuf)],
+}
+
+impl OverPaths<'_> {
+    /// What came of comparing it.
+    pub fn compared(&self, found: &SourceComparison) -> ComparedSources {
+        ComparedSources {
+            image: self.file.to_owned(),
+            files: found.files,
+            read: found.read,
+            is_traced: self.layer.manifest().is_some_and(|manifest| manifest.trace.is_some()),
+        }
+    }
 }
 
 /// Opens all images: the one that is a whole root first, the others in their order.

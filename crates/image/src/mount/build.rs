@@ -29,9 +29,12 @@ pub(super) fn first(
     door: Option<UnixListener>,
 ) -> Result<HeldImage, MountError> {
     let untraced = UntracedLook::of(plan.wanted);
-    let live = match plan.wanted.live {
-        true => live::directories(&fresh::changes(plan, untraced)?, plan),
-        false => fresh::check(plan, untraced).map(|_| Vec::new())?,
+    let (live, compared) = match plan.wanted.live {
+        true => {
+            let found = fresh::changes(plan, untraced)?;
+            (live::directories(&found, plan), found.compared)
+        }
+        false => (Vec::new(), fresh::check(plan, untraced)?),
     };
     let mark = mark()?;
     let mut held = HeldImage {
@@ -47,6 +50,7 @@ pub(super) fn first(
         library_path: plan.library_path.to_owned(),
         checked_by: RankOfLaunch::own(),
         looked_up: Vec::new(),
+        compared,
     };
     let line = start_holder(plan, door, &mark, &held)?;
     said(&line, plan)?;

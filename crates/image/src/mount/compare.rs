@@ -4,21 +4,23 @@
 //! touched by anything since the image was made (its ctime, which nobody can set, is newer than all
 //! that was packed), its content decides, and of a directory the names in it: so `touch -r`,
 //! `rsync -a` and archives that keep times hide nothing, and a mere `chmod` or hard link does not
-//! make an image stale.
+//! make an image stale. A directory that was touched may have been renamed to where it is, with all
+//! below it as old as it was: whoever compares it compares all below it as another source
+//! ([`SourceAnswer::is_moved`]), each file once, however many directories above it were touched.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::fs::{self, File, Metadata};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use image_format::squash::{NodeKind, SquashAttributes, SquashEntry, SquashNode};
 use image_format::tree::seconds;
-use rustix::fs::{Access, AtFlags, CWD};
+use rustix::fs::{Access, AtFlags, CWD, OFlags};
 use rustix::io::Errno;
 
 use super::bytecode_dirs::{self, only_bytecode_is_new};
@@ -43,6 +45,15 @@ pub(crate) struct SourceCheck {
     pub source: SourceIdentity,
 }
 
+impl SourceCheck {
+    /// The same, where times say nothing.
+    pub fn of_another(&self) -> SourceCheck {
+        let SourceCheck { path, node, packed, .. } = self;
+        let source = SourceIdentity::Other;
+        SourceCheck { path: path.clone(), node: *node, packed: *packed, source }
+    }
+}
+
 /// Whether what lies at a path now is what was packed there, by its inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SourceIdentity {
@@ -65,20 +76,49 @@ impl SourceIdentity {
     }
 }
 
-/// What came of it.
+/// What came of one of them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SourceAnswer {
+    /// How what is there differs from what was packed.
+    pub how: Option<&'static str>,
+    /// Size and times said nothing of it: its content decided, or its names.
+    pub is_read: bool,
+    /// It is a directory that may have been renamed to here: times say nothing of what is below it.
+    pub is_moved: bool,
+}
+
+/// How many files that an image was made of were compared with it.
+#[derive(Clone, Debug)]
+pub struct ComparedSources {
+    /// The image's file.
+    pub image: PathBuf,
+    /// How many files.
+    pub files: u64,
+    /// How many of them had to be read, as times say nothing of them: they were touched since, or lie
+    /// below what was.
+    pub read: u64,
+    /// Whether the order of the image's files comes from a trace.
+    pub is_traced: bool,
+}
+
+/// What came of all.
 #[derive(Default)]
 pub(crate) struct SourceComparison {
     /// How many files were compared, without directories and links.
     pub files: u64,
+    /// How many of them had to be read.
+    pub read: u64,
     /// What has changed, and how.
     pub changed: Vec<(PathBuf, &'static str)>,
 }
 
 impl SourceComparison {
-    pub fn add(&mut self, checks: &[SourceCheck], differences: &[Option<&'static str>]) {
-        for (check, how) in checks.iter().zip(differences) {
-            self.files += u64::from(check.packed.kind == NodeKind::File);
-            self.changed.extend(how.map(|how| (check.path.clone(), how)));
+    pub fn add(&mut self, checks: &[SourceCheck], answers: &[SourceAnswer]) {
+        for (check, answer) in checks.iter().zip(answers) {
+            let is_file = check.packed.kind == NodeKind::File;
+            self.files += u64::from(is_file);
+            self.read += u64::from(is_file && answer.is_read);
+            self.changed.extend(answer.how.map(|how| (check.path.clone(), how)));
         }
     }
 
@@ -94,21 +134,27 @@ impl SourceComparison {
 }
 
 /// How what is there differs from what was packed, in the order of the checks.
-pub(crate) fn differences(layer: &ImageLayer, checks: &[SourceCheck]) -> Vec<Option<&'static str>> {
-    let answer = |check: &SourceCheck| difference(layer, check, fs::symlink_metadata(&check.path));
+pub(crate) fn differences(layer: &ImageLayer, checks: &[SourceCheck]) -> Vec<SourceAnswer> {
+    ask_all(checks, |check| difference(layer, check))
+}
+
+/// The answer to each question, many of which are asked at a time.
+pub(super) fn ask_all<T: Clone + Default + Send>(
+    checks: &[SourceCheck],
+    answer: impl Fn(&SourceCheck) -> T + Sync,
+) -> Vec<T> {
     if checks.len() < FEW {
         return checks.iter().map(answer).collect();
     }
-    let (next, answers) = (AtomicUsize::new(0), Mutex::new(vec![None; checks.len()]));
+    let (next, answers) = (AtomicUsize::new(0), Mutex::new(vec![T::default(); checks.len()]));
     std::thread::scope(|scope| {
         for _ in 0..ASKERS {
             scope.spawn(|| {
                 while let index = next.fetch_add(1, Ordering::Relaxed)
                     && let Some(check) = checks.get(index)
                 {
-                    if let Some(how) = answer(check) {
-                        answers.lock().unwrap_or_else(PoisonError::into_inner)[index] = Some(how);
-                    }
+                    let answer = answer(check);
+                    answers.lock().unwrap_or_else(PoisonError::into_inner)[index] = answer;
                 }
             });
         }
@@ -118,16 +164,12 @@ pub(crate) fn differences(layer: &ImageLayer, checks: &[SourceCheck]) -> Vec<Opt
 }
 
 /// How what is there differs from what was packed.
-pub(super) fn difference(
-    layer: &ImageLayer,
-    check: &SourceCheck,
-    there: io::Result<Metadata>,
-) -> Option<&'static str> {
+pub(super) fn difference(layer: &ImageLayer, check: &SourceCheck) -> SourceAnswer {
     use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
     let packed = &check.packed;
     let is_bytecode = packed.kind == NodeKind::Directory
         && check.path.file_name() == Some(OsStr::from_bytes(BYTECODE));
-    match there {
+    let how = match fs::symlink_metadata(&check.path) {
         // The image may have been given one that the source has not.
         Err(error) if is_bytecode && error.kind() == NotFound => {
             (!bytecode_dirs::unasked(layer, check.node).is_empty()).then_some("is gone")
@@ -158,9 +200,6 @@ pub(super) fn difference(
         Ok(there) if there.is_file() && there.len() != packed.size => Some("has another size"),
         Ok(there) if check.source == SourceIdentity::Other || layer.is_touched(&there) => {
             let is_same = match packed.kind {
-                NodeKind::Directory if check.source == SourceIdentity::Unknown => {
-                    has_same_names(layer, check).map(|same| same && is_same_below(layer, check))
-                }
                 NodeKind::Directory => has_same_names(layer, check),
                 NodeKind::File => match layer.bound(&check.path) {
                     Some(bound) => bound.is_still_in(&check.path),
@@ -168,15 +207,19 @@ pub(super) fn difference(
                 },
                 _ => Ok(true),
             };
-            match is_same {
+            let how = match is_same {
                 Ok(true) => None,
                 Ok(false) => Some("has changed, and keeps its time"),
                 Err(error) if error.kind() == PermissionDenied => None,
                 Err(_) => Some("cannot be read"),
-            }
+            };
+            let is_moved =
+                packed.kind == NodeKind::Directory && check.source == SourceIdentity::Unknown;
+            return SourceAnswer { how, is_read: true, is_moved };
         }
         Ok(_) => None,
-    }
+    };
+    SourceAnswer { how, ..SourceAnswer::default() }
 }
 
 /// Whether this process may use a file or look into a directory no more, as it might have when that
@@ -210,22 +253,6 @@ fn was_open(packed: &SquashAttributes) -> bool {
     };
     let needed = if packed.kind == NodeKind::Directory { 0o5 } else { 0o4 };
     u32::from(packed.mode) >> shift & needed == needed
-}
-
-/// Whether all below a directory is as it was packed, byte by byte.
-fn is_same_below(layer: &ImageLayer, check: &SourceCheck) -> bool {
-    layer.entries(check.node).iter().all(|entry| {
-        if !matches!(entry.kind, NodeKind::Directory | NodeKind::File) {
-            return true;
-        }
-        // A damaged image is said to be so by whatever reads it.
-        let Ok(packed) = layer.image.attributes(entry.node) else { return true };
-        let path = check.path.join(OsStr::from_bytes(&entry.name));
-        let below = SourceCheck { path, node: entry.node, packed, source: SourceIdentity::Other };
-        let is_bytecode = entry.name == BYTECODE;
-        difference(layer, &below, fs::symlink_metadata(&below.path)).is_none()
-            && (entry.kind == NodeKind::File || is_bytecode || is_same_below(layer, &below))
-    })
 }
 
 /// Whether a directory has the same names, of the same kinds, and links with the same targets.
@@ -263,7 +290,7 @@ pub(super) fn has_same_names(layer: &ImageLayer, check: &SourceCheck) -> io::Res
 
 pub(super) fn has_same_content(layer: &ImageLayer, check: &SourceCheck) -> io::Result<bool> {
     let packed = layer.image.open(check.node).map_err(io::Error::other)?;
-    let mut source = File::open(&check.path)?;
+    let mut source = open_source(&check.path)?;
     let (mut here, mut there) = (vec![0; PIECE], vec![0; PIECE]);
     let mut at = 0;
     while at < packed.size() {
@@ -277,4 +304,11 @@ pub(super) fn has_same_content(layer: &ImageLayer, check: &SourceCheck) -> io::R
         at += length as u64;
     }
     Ok(source.read(&mut there)? == 0)
+}
+
+/// Opens what was a file a moment ago: no link that was put in its place is followed, and no pipe waited
+/// for.
+fn open_source(path: &Path) -> io::Result<File> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path)
 }

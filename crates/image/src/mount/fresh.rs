@@ -9,7 +9,8 @@
 //! `__pycache__` it asks for the directory's own time: Python compares what is in there with the
 //! sources itself, but for such bytecode as it takes unasked ([`super::bytecode_dirs`]). Where a
 //! packed path leads to another inode than it did, times say nothing, and every file's content is
-//! compared. The full look compares every file.
+//! compared. The same holds below a directory that was touched and has its old time: it may have been
+//! renamed to where it is. The full look compares every file.
 //!
 //! squashfs keeps whole seconds. That is enough: an image is made only once the second of the
 //! newest change is over ([`crate::squash`]).
@@ -24,13 +25,14 @@ use std::sync::Arc;
 use image_format::squash::{NodeKind, SquashEntry, SquashNode};
 
 use super::beside::OverPaths;
-use super::bytecode_dirs::{decides_nothing, unasked};
-use super::compare::{SourceCheck, SourceComparison, SourceIdentity, differences};
+use super::bytecode_dirs::decides_nothing;
+use super::compare::{ComparedSources, SourceCheck, SourceComparison, SourceIdentity, difference};
 use super::error::MountError;
 use super::healed;
 use super::layer::ImageLayer;
 use super::plan::MountPlan;
-use super::untraced::{LookedUpNodes, UntracedFiles};
+use super::quick::QuickLook;
+use super::untraced::LookedUpNodes;
 use super::wanted::{Freshness, MountMethod, MountRequest};
 
 /// Where Python keeps bytecode.
@@ -82,18 +84,30 @@ pub(super) fn door_to_fuse_is_there() -> bool {
 ///
 /// # Errors
 /// [`MountError::Stale`], with what has changed; [`MountError::Condition`].
-pub(crate) fn check(plan: &MountPlan<'_>, untraced: UntracedLook<'_>) -> Result<u64, MountError> {
+pub(crate) fn check(
+    plan: &MountPlan<'_>,
+    untraced: UntracedLook<'_>,
+) -> Result<Vec<ComparedSources>, MountError> {
     look_at_condition(plan)?;
-    let mut files = 0;
+    let mut compared = Vec::new();
     for image in plan.over_paths() {
         let found = changes_of(plan, &image, untraced);
         if !found.changed.is_empty() {
             let (image, changed) = (image.file.to_owned(), found.said());
             return Err(MountError::Stale { image, changed });
         }
-        files += found.files;
+        compared.push(image.compared(&found));
     }
-    Ok(files)
+    Ok(compared)
+}
+
+/// What has changed in the sources of all images.
+#[derive(Default)]
+pub(crate) struct SourceChanges {
+    /// How many files of each were compared.
+    pub compared: Vec<ComparedSources>,
+    /// What has changed, and how.
+    pub changed: Vec<(PathBuf, &'static str)>,
 }
 
 /// What has changed.
@@ -103,12 +117,12 @@ pub(crate) fn check(plan: &MountPlan<'_>, untraced: UntracedLook<'_>) -> Result<
 pub(crate) fn changes(
     plan: &MountPlan<'_>,
     untraced: UntracedLook<'_>,
-) -> Result<SourceComparison, MountError> {
+) -> Result<SourceChanges, MountError> {
     look_at_condition(plan)?;
-    let mut all = SourceComparison::default();
+    let mut all = SourceChanges::default();
     for image in plan.over_paths() {
         let found = changes_of(plan, &image, untraced);
-        all.files += found.files;
+        all.compared.push(image.compared(&found));
         all.changed.extend(found.changed);
     }
     Ok(all)
@@ -144,14 +158,16 @@ fn changes_of(
     match plan.wanted.freshness {
         Freshness::No => {}
         Freshness::Quick => {
-            let mut look = QuickLook::new(layer, untraced.looked_up(plan, layer));
+            let is_served = matches!(untraced, UntracedLook::AtNextLookup(_));
+            let look = QuickLook::new(layer, untraced.looked_up(plan, layer));
+            let mut look = look.served(is_served);
             look.at(&sources);
             if look.left == 0 && look.looked_up.is_some() {
                 // Nobody will look at anything later.
                 look = QuickLook::new(layer, None);
                 look.at(&sources);
             }
-            found.add(&look.checks, &differences(layer, &look.checks));
+            look.compare_all(&mut found);
             if look.left > 0 {
                 layer.look_later(look.later);
             }
@@ -163,147 +179,6 @@ fn changes_of(
     found
 }
 
-struct QuickLook<'a> {
-    layer: &'a ImageLayer,
-    /// What the kernel has asked for, and does not ask for again; none: all is to be looked at now.
-    looked_up: Option<HashSet<SquashNode>>,
-    checks: Vec<SourceCheck>,
-    /// What is for whoever serves the image to look at.
-    later: UntracedFiles,
-    /// How many files that are.
-    left: u64,
-}
-
-impl QuickLook<'_> {
-    fn new(layer: &ImageLayer, looked_up: Option<HashSet<SquashNode>>) -> QuickLook<'_> {
-        QuickLook { layer, looked_up, checks: Vec::new(), later: UntracedFiles::new(), left: 0 }
-    }
-
-    /// Adds what decides of these paths, where they are in the image, and what lies there now.
-    fn at(&mut self, sources: &[(&Path, SquashNode, SourceIdentity)]) {
-        for (path, node, source) in sources {
-            self.add((*path).to_owned(), *node, *source);
-            self.deciding(path, *node, source.below());
-        }
-        self.unasked_bytecode();
-    }
-
-    /// Adds what need not be looked at when it is looked up, unless there may be another source by then.
-    fn compare(&mut self, path: PathBuf, node: SquashNode, source: SourceIdentity) {
-        if source != SourceIdentity::Other {
-            self.later.known.insert(node);
-        }
-        self.add(path, node, source);
-    }
-
-    /// Whether nobody will look at a file or directory of bytecode when it is looked up.
-    fn is_now_or_never(&self, node: SquashNode) -> bool {
-        self.looked_up.as_ref().is_none_or(|looked_up| looked_up.contains(&node))
-    }
-
-    fn add(&mut self, path: PathBuf, node: SquashNode, source: SourceIdentity) {
-        // A damaged image is said to be so by whatever reads it.
-        if let Ok(packed) = self.layer.image.attributes(node) {
-            self.checks.push(SourceCheck { path, node, packed, source });
-        }
-    }
-
-    /// Adds all below a directory that decides which code runs.
-    fn deciding(&mut self, directory: &Path, node: SquashNode, source: SourceIdentity) {
-        let entries = self.layer.entries(node);
-        // Of another source nothing is known by its times.
-        let is_other = source == SourceIdentity::Other;
-        let compiled = self.traced_bytecode(&entries);
-        self.later.directories.insert(node, directory.to_owned());
-        for entry in &entries {
-            let path = || directory.join(OsStr::from_bytes(&entry.name));
-            match entry.kind {
-                NodeKind::Directory if self.layer.is_made(entry) => {}
-                NodeKind::Directory if entry.name == BYTECODE => {
-                    self.later.bytecode.insert(entry.node, (node, directory.to_owned()));
-                    // Where the sources had none, one that is there by now changed their directory.
-                    if (is_other || !compiled.is_empty() || self.is_now_or_never(entry.node))
-                        && !healed::is_made(self.layer, node, entry)
-                    {
-                        self.compare(path(), entry.node, source);
-                    }
-                }
-                NodeKind::Directory => {
-                    self.add(path(), entry.node, source);
-                    self.deciding(&path(), entry.node, source);
-                }
-                NodeKind::File => {
-                    let is_compiled = || {
-                        let stem = entry.name.strip_suffix(b".py");
-                        stem.is_some_and(|stem| compiled.contains(stem))
-                    };
-                    if is_other
-                        || self.is_now_or_never(entry.node)
-                        || self.is_used(entry)
-                        || is_compiled()
-                    {
-                        self.compare(path(), entry.node, source);
-                    } else {
-                        self.left += 1;
-                    }
-                }
-                // That it is another one changes the directory's time.
-                _ => {}
-            }
-        }
-    }
-
-    /// Adds the bytecode that Python takes unasked: written over in place, it changes no directory's
-    /// time. Where becalm serves the image, it is looked at when it is looked up.
-    fn unasked_bytecode(&mut self) {
-        let kept = self.later.bytecode.iter().filter(|(node, _)| self.is_now_or_never(**node));
-        let kept: Vec<_> = kept.map(|(node, (_, sources))| (*node, sources.clone())).collect();
-        for (node, sources) in kept {
-            let directory = sources.join(OsStr::from_bytes(BYTECODE));
-            for entry in unasked(self.layer, node) {
-                let path = directory.join(OsStr::from_bytes(&entry.name));
-                self.add(path, entry.node, SourceIdentity::Unknown);
-            }
-        }
-    }
-
-    /// The modules of a directory whose bytecode the trace opened: of their sources it asked only
-    /// whether they are older.
-    fn traced_bytecode(&self, entries: &[SquashEntry]) -> HashSet<Vec<u8>> {
-        let Some(kept) = entries.iter().find(|entry| entry.name == BYTECODE) else {
-            return HashSet::new();
-        };
-        if self.front() == 0 {
-            return HashSet::new();
-        }
-        let kept = self.layer.entries(kept.node);
-        let used = kept.iter().filter(|entry| entry.kind == NodeKind::File && self.is_used(entry));
-        used.filter_map(|entry| module(&entry.name).map(<[u8]>::to_vec)).collect()
-    }
-
-    fn front(&self) -> u64 {
-        self.layer.manifest().map_or(0, |manifest| manifest.front)
-    }
-
-    /// Whether the trace opened a file; without a trace, whether it looks like code. An image of an
-    /// older becalm has no list of them: there it is what lies where the trace's files do.
-    fn is_used(&self, file: &SquashEntry) -> bool {
-        let image = &self.layer.image;
-        let opened = self.layer.manifest().and_then(|manifest| manifest.opened.as_ref());
-        // Of a damaged one nothing is known.
-        match (self.front(), opened) {
-            (0, _) => is_code(&file.name),
-            (_, Some(opened)) => image
-                .attributes(file.node)
-                .map_or(true, |about| opened.binary_search(&about.inode).is_ok()),
-            (front, None) => {
-                let place = image.open(file.node).and_then(|content| image.position(&content));
-                place.map_or(true, |place| place < front)
-            }
-        }
-    }
-}
-
 fn full(
     layer: &ImageLayer,
     path: &Path,
@@ -313,8 +188,7 @@ fn full(
 ) {
     let Ok(packed) = layer.image.attributes(node) else { return };
     let is_packed_dir = packed.kind == NodeKind::Directory;
-    let check = [SourceCheck { path: path.to_owned(), node, packed, source }];
-    found.add(&check, &differences(layer, &check));
+    let source = asked(layer, SourceCheck { path: path.to_owned(), node, packed, source }, found);
     if !is_packed_dir || !fs::symlink_metadata(path).is_ok_and(|there| there.is_dir()) {
         return;
     }
@@ -322,13 +196,19 @@ fn full(
     for entry in entries.iter().filter(|entry| !layer.is_made(entry)) {
         let below = path.join(OsStr::from_bytes(&entry.name));
         match healed::bytecode(layer, node, entry) {
-            Some(healed) => {
-                full_bytecode(layer, &below, entry.node, source.below(), &healed, found)
-            }
-            None => full(layer, &below, entry.node, source.below(), found),
+            Some(healed) => full_bytecode(layer, &below, entry.node, source, &healed, found),
+            None => full(layer, &below, entry.node, source, found),
         }
     }
     new_names(path, &entries, found);
+}
+
+/// Compares one, and says what is known then of what lies below it.
+fn asked(layer: &ImageLayer, check: SourceCheck, found: &mut SourceComparison) -> SourceIdentity {
+    let answer = difference(layer, &check);
+    let below = if answer.is_moved { SourceIdentity::Other } else { check.source.below() };
+    found.add(&[check], &[answer]);
+    below
 }
 
 /// Bytecode that was compiled into the image is none of the sources'.
@@ -349,8 +229,7 @@ fn full_bytecode(
         return;
     }
     let Ok(packed) = layer.image.attributes(node) else { return };
-    let check = [SourceCheck { path: path.to_owned(), node, packed, source }];
-    found.add(&check, &differences(layer, &check));
+    let source = asked(layer, SourceCheck { path: path.to_owned(), node, packed, source }, found);
     for entry in entries.iter().filter(|entry| !is_healed(entry)) {
         full(layer, &path.join(OsStr::from_bytes(&entry.name)), entry.node, source, found);
     }
@@ -375,10 +254,4 @@ pub(super) fn module(bytecode: &[u8]) -> Option<&[u8]> {
     let end = stem.windows(9).position(|part| part == b".cpython-");
     let end = end.or_else(|| stem.iter().rposition(|byte| *byte == b'.'));
     end.map(|end| &stem[..end])
-}
-
-/// Whether a file looks like code by its name: Python's, libraries, and what says where they are.
-fn is_code(name: &[u8]) -> bool {
-    let ends = [&b".py"[..], b".pyc", b".pth", b".egg-link", b".so"];
-    ends.iter().any(|end| name.ends_with(end)) || name.windows(4).any(|part| part == b".so.")
 }

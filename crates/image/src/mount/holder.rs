@@ -22,6 +22,7 @@ use sandbox::join::{NamespaceId, ProcessNamespaces};
 use serde::{Deserialize, Serialize};
 
 use super::asked::SharedMountRequest;
+use super::compare::ComparedSources;
 use super::door::{self, DoorMessage};
 use super::guard::Guard;
 use super::launched::{HOLDS, RankOfLaunch};
@@ -90,6 +91,9 @@ pub(super) struct HeldImage {
     /// What was looked up of each image by now, in their order; none: it may be anything.
     #[serde(default)]
     pub looked_up: Vec<Option<LookedUpNodes>>,
+    /// How many files of each image's sources were compared: for the first rank to say.
+    #[serde(skip)]
+    pub compared: Vec<ComparedSources>,
 }
 
 /// One of several images.

@@ -16,9 +16,9 @@ use std::path::{Path, PathBuf};
 use image_format::squash::{NodeKind, SquashNode};
 use sandbox::mounts::{self, PathHandle};
 
-use super::compare::SourceComparison;
 use super::error::{self, MountError};
 use super::fresh::BYTECODE;
+use super::fresh::SourceChanges;
 use super::healed::healed_for_others;
 use super::layer::ImageLayer;
 use super::plan::MountPlan;
@@ -29,7 +29,7 @@ const MOST_COPIES: usize = 8 + super::beside::MOST_IMAGES;
 /// The directories that are to be shown from the source, sorted; a file, where it alone was packed.
 /// With those that have changed come those in which the image has something that was made for what
 /// is no more.
-pub(super) fn directories(found: &SourceComparison, plan: &MountPlan<'_>) -> Vec<PathBuf> {
+pub(super) fn directories(found: &SourceChanges, plan: &MountPlan<'_>) -> Vec<PathBuf> {
     let mut live = changed(found, &plan.all_over());
     if !live.is_empty() {
         let images = plan.over_paths().filter(|image| !image.is_placed);
@@ -40,7 +40,7 @@ pub(super) fn directories(found: &SourceComparison, plan: &MountPlan<'_>) -> Vec
     live.into_iter().collect()
 }
 
-fn changed(found: &SourceComparison, packed: &[PathBuf]) -> BTreeSet<PathBuf> {
+fn changed(found: &SourceChanges, packed: &[PathBuf]) -> BTreeSet<PathBuf> {
     let directory = |(path, _): &(PathBuf, &str)| {
         let is_dir = fs::symlink_metadata(path).is_ok_and(|there| there.is_dir());
         // Bytecode is shown with the sources beside it.

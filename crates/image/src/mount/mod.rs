@@ -7,6 +7,7 @@
 //! | `asked` | the same, looked at without opening anything: under which name ranks meet |
 //! | `plan` | the same, opened: which images, over which paths |
 //! | `fresh` | whether the image's sources have changed since: what is asked, and when |
+//! | `quick` | what of them is asked before the command starts |
 //! | `bytecode_dirs` | bytecode that appears in the source after it was packed |
 //! | `compare` | a file or directory of the image, compared with its source |
 //! | `beside` | several images in one run, each at its own place |
@@ -59,6 +60,7 @@ mod overlay;
 pub(crate) mod plan;
 mod points;
 mod possible;
+mod quick;
 pub(crate) mod replaced;
 mod root;
 mod serve;
@@ -74,6 +76,7 @@ use std::time::Duration;
 
 use sandbox::join::{NamespaceId, ProcessNamespaces};
 
+pub use compare::ComparedSources;
 pub use conflicts::{ConflictKind, ImageConflict};
 pub use error::MountError;
 pub use holder::BesideMounts;
@@ -113,6 +116,9 @@ pub struct Entered {
     /// Directories that have changed since it was made, and are shown as they are now
     /// ([`MountRequest::live`]).
     pub live: Vec<PathBuf>,
+    /// How many files that the images were made of were compared before they were mounted; said to the
+    /// first rank.
+    pub compared: Vec<ComparedSources>,
     /// The other images, in the order in which they were asked for.
     pub beside: Vec<BesideMounts>,
     /// What the images have in common; said to the first rank.
@@ -150,11 +156,11 @@ pub fn enter(wanted: &MountRequest) -> Result<Entered, MountError> {
 }
 
 /// Compares an image with what it was made of, by times and sizes, and mounts nothing. Says how many
-/// files were compared: none where the sources are not there.
+/// files of each were compared: none where the sources are not there.
 ///
 /// # Errors
 /// [`MountError::Stale`], with what has changed.
-pub fn compare(wanted: &MountRequest) -> Result<u64, MountError> {
+pub fn compare(wanted: &MountRequest) -> Result<Vec<ComparedSources>, MountError> {
     fresh::check(&MountPlan::of(&SharedMountRequest::of(wanted)?)?, UntracedLook::Before)
 }
 
@@ -184,6 +190,7 @@ fn entered(asked: &SharedMountRequest<'_>, held: HeldImage, joined: bool) -> Ent
         by,
         joined,
         live: held.live,
+        compared: held.compared,
         beside: held.beside,
         conflicts: Vec::new(),
         hot_part,

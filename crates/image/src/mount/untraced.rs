@@ -53,6 +53,9 @@ pub(crate) struct UntracedFiles {
     pub directories: HashMap<SquashNode, PathBuf>,
     /// Those of bytecode, and the directory of their sources: in the image, and what it was made of.
     pub bytecode: HashMap<SquashNode, (SquashNode, PathBuf)>,
+    /// Directories of sources below one that may have been renamed to where it is: times say nothing of
+    /// what is in them.
+    pub moved: HashSet<SquashNode>,
     /// Files that were compared already.
     pub known: HashSet<SquashNode>,
     /// What was looked up by now; none: another process has served it before, and nobody knows.
@@ -116,6 +119,14 @@ impl UntracedFiles {
         Some(LookedUpNodes(nodes.iter().map(|node| node.number(&layer.image)).collect()))
     }
 
+    /// What is known of what lies in a directory of sources.
+    fn identity_below(&self, directory: SquashNode) -> SourceIdentity {
+        match self.moved.contains(&directory) {
+            true => SourceIdentity::Other,
+            false => SourceIdentity::Unknown,
+        }
+    }
+
     /// Before it is compared: whoever is not told of it comes before that, too.
     fn is_being_looked_up(&self, node: SquashNode) {
         if let Some(nodes) = &self.looked_up {
@@ -128,6 +139,7 @@ impl UntracedFiles {
         UntracedFiles {
             directories: self.directories.clone(),
             bytecode: self.bytecode.clone(),
+            moved: self.moved.clone(),
             known: self.known.clone(),
             ..UntracedFiles::default()
         }
@@ -146,7 +158,7 @@ impl UntracedFiles {
                     && let Ok(packed) = layer.image.attributes(entry.node)
                 {
                     let path = path.join(OsStr::from_bytes(&entry.name));
-                    let source = SourceIdentity::Unknown;
+                    let source = self.identity_below(*directory);
                     checks.push(SourceCheck { path, node: entry.node, packed, source });
                     names.push((*directory, entry));
                 }
@@ -154,7 +166,7 @@ impl UntracedFiles {
         }
         let differences = differences(layer, &checks);
         for ((directory, entry), _) in
-            names.iter().zip(differences).filter(|(_, how)| how.is_some())
+            names.iter().zip(differences).filter(|(_, answer)| answer.how.is_some())
         {
             self.look(layer, *directory, OsStr::from_bytes(&entry.name), entry.node)?;
         }
@@ -178,13 +190,15 @@ impl UntracedFiles {
         name: &OsStr,
         node: SquashNode,
     ) -> io::Result<bool> {
+        let source = self.identity_below(directory);
         if let Some(directory) = self.directories.get(&directory) {
             if self.known.contains(&node) {
                 return Ok(true);
             }
             self.is_being_looked_up(node);
             let path = directory.join(name);
-            if self.compare(layer, &path, node)? == Some(false) && name.as_bytes().ends_with(b".py")
+            if self.compare(layer, &path, node, source)? == Some(false)
+                && name.as_bytes().ends_with(b".py")
             {
                 let mut modules =
                     self.edited.modules.lock().unwrap_or_else(PoisonError::into_inner);
@@ -196,6 +210,7 @@ impl UntracedFiles {
             self.is_being_looked_up(directory);
             let kept = sources.join(OsStr::from_bytes(BYTECODE));
             let path = kept.join(name);
+            let source = self.identity_below(*of);
             let is_edited = self.edited.are_there.load(Ordering::Acquire) && {
                 let source = sources.join(OsStr::from_bytes(module));
                 let modules = self.edited.modules.lock().unwrap_or_else(PoisonError::into_inner);
@@ -217,7 +232,7 @@ impl UntracedFiles {
                         && is_unchecked(&path).is_ok_and(|unchecked| unchecked)
             };
             if is_edited || is_linked_to_edited() || decides() {
-                return Ok(self.compare(layer, &path, node)?.is_some());
+                return Ok(self.compare(layer, &path, node, source)?.is_some());
             }
         }
         Ok(true)
@@ -233,7 +248,7 @@ impl UntracedFiles {
             let source = SourceIdentity::Unknown;
             layer.image.attributes(node).is_ok_and(|packed| {
                 let check = SourceCheck { path: kept.to_owned(), node, packed, source };
-                difference(layer, &check, fs::symlink_metadata(kept)).is_some()
+                difference(layer, &check).how.is_some()
             })
         })
     }
@@ -244,14 +259,14 @@ impl UntracedFiles {
         layer: &ImageLayer,
         path: &Path,
         node: SquashNode,
+        source: SourceIdentity,
     ) -> io::Result<Option<bool>> {
         let packed = layer.image.attributes(node).map_err(io::Error::other)?;
         if packed.kind != NodeKind::File {
             return Ok(Some(true));
         }
-        let source = SourceIdentity::Unknown;
         let check = SourceCheck { path: path.to_owned(), node, packed, source };
-        if difference(layer, &check, fs::symlink_metadata(path)).is_none() {
+        if difference(layer, &check).how.is_none() {
             return Ok(Some(true));
         }
         let (content, there) = match File::open(path) {

@@ -151,9 +151,14 @@ impl CalmLaunch {
     /// What does not hold any more, and what to do. Where the calm file could be used as it is, that
     /// is said, too.
     pub fn refusal(&self, what: &str, could_be_used: bool) -> String {
-        let (path, again) = (self.path.display(), self.file.write_again_from_here(&self.path));
+        let (path, again) = (self.path.display(), self.write_again());
         let or = if could_be_used { " (or run it as it is with --check no)" } else { "" };
         format!("{path} does not hold any more: {what}. Write it again: {again}{or}")
+    }
+
+    /// The line that writes the calm file again.
+    pub fn write_again(&self) -> String {
+        self.file.write_again_from_here(&self.path)
     }
 
     /// Says what does not hold any more: the first of it, and how much there is.

@@ -23,6 +23,7 @@ use super::calm::CalmLaunch;
 use super::container::Container;
 use super::image_conflicts::{self, EnteredBeside, FoundConflict};
 use super::image_freshness::ImageFreshness;
+use super::image_touched;
 use super::stage;
 use crate::exit::{Failure, USAGE};
 use crate::lost_rights;
@@ -43,6 +44,10 @@ pub struct EnteredImage {
     pub hot_part: Option<String>,
     /// Directories that have changed since it was made, and that `--live` shows as they are now.
     pub live: Vec<String>,
+    /// How many files that the images were made of had to be read before the start, as they, or
+    /// directories above them, were touched since; told to the first rank of the node and job, and not
+    /// where it is unpacked.
+    pub sources_read: u64,
     /// The other images of this run.
     pub beside: Vec<EnteredBeside>,
     /// What the images have in common; said to the first rank of the node and job.
@@ -155,6 +160,7 @@ pub fn enter(
         }
         if !json {
             image_conflicts::say(&entered);
+            image_touched::say(&entered, calm, &wanted.command);
         }
     }
     let about = about(&entered);
@@ -266,6 +272,7 @@ fn about(entered: &Entered) -> Option<EnteredImage> {
         joined: entered.joined,
         hot_part: entered.hot_part.as_ref().map(shown_name),
         live: entered.live.iter().map(shown_name).collect(),
+        sources_read: entered.compared.iter().map(|compared| compared.read).sum(),
         beside: entered.beside.iter().map(EnteredBeside::of).collect(),
         conflicts: entered.conflicts.iter().map(FoundConflict::of).collect(),
         staged: None,

@@ -9,6 +9,7 @@ mod hugepages;
 mod image;
 mod image_conflicts;
 mod image_freshness;
+mod image_touched;
 mod nested;
 mod pack;
 mod read_ahead;

@@ -109,6 +109,7 @@ fn about(staged: &Staged, why: &str) -> EnteredImage {
         joined: staged.joined,
         hot_part: None,
         live: Vec::new(),
+        sources_read: 0,
         beside: Vec::new(),
         conflicts: Vec::new(),
         staged: Some(UnpackedTree {

@@ -43,7 +43,7 @@ pub fn run(args: &CalmCheckArgs) -> Result<u8, Failure> {
     let first = calm.image.iter().map(|image| (image, None));
     let beside = calm.beside.iter().map(|beside| (&beside.image, beside.at.clone()));
     let images = first.chain(beside);
-    let mut sources = 0;
+    let mut sources = Vec::new();
     for (image, at) in images.filter(|(image, _)| !changes.iter().any(|one| one.path == image.file))
     {
         let wanted = MountRequest {
@@ -53,11 +53,11 @@ pub fn run(args: &CalmCheckArgs) -> Result<u8, Failure> {
             ..MountRequest::default()
         };
         match mount::compare(&wanted) {
-            Ok(compared) => sources += compared,
+            Ok(compared) => sources.extend(compared),
             Err(why) => reasons.push(why.to_string()),
         }
     }
-    let checked = CalmChecked::of(&args.file, &calm, &changes, reasons).with_sources(sources);
+    let checked = CalmChecked::of(&args.file, &calm, &changes, reasons).with_sources(&sources);
     term::print_answer(args.json, &checked, |columns| checked.render(columns))?;
     Ok(if checked.holds() { 0 } else { NO })
 }

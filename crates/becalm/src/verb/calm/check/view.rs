@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use cure::{CalmChange, CalmFile};
+use image::mount::ComparedSources;
 use recording::shown_name;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -23,6 +24,8 @@ pub struct CalmChecked {
     /// How many files that the image was made of were compared, by time and size; 0 where there is
     /// no image, where its sources are not there, and where one has changed.
     sources_compared: u64,
+    /// How many of these had to be read: they, or directories above them, were touched since.
+    sources_read: u64,
     /// How many directories, which are searched in another order, were listed.
     directories_compared: u64,
     /// Those that are not as they were.
@@ -37,6 +40,9 @@ pub struct CalmChecked {
     /// The line to type next.
     #[serde(skip)]
     next: String,
+    /// The line that writes it again, whether it holds or not.
+    #[serde(skip)]
+    again: String,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -72,6 +78,7 @@ impl CalmChecked {
             holds,
             compared: compared as u64,
             sources_compared: 0,
+            sources_read: 0,
             directories_compared: calm.reordered_directories(),
             changed: changed.collect(),
             reasons,
@@ -80,13 +87,18 @@ impl CalmChecked {
                 true => format!("becalm run {}", term::quoted_path(file)),
                 false => again.clone(),
             },
-            write_again: (!holds).then_some(again),
+            write_again: (!holds).then(|| again.clone()),
+            again,
         }
     }
 
     /// With how many files that the image was made of were compared.
-    pub fn with_sources(self, sources_compared: u64) -> CalmChecked {
-        CalmChecked { sources_compared, ..self }
+    pub fn with_sources(self, compared: &[ComparedSources]) -> CalmChecked {
+        CalmChecked {
+            sources_compared: compared.iter().map(|image| image.files).sum(),
+            sources_read: compared.iter().map(|image| image.read).sum(),
+            ..self
+        }
     }
 
     /// Whether the calm file can be used.
@@ -134,6 +146,18 @@ impl CalmChecked {
                     counted(more as u64, "file more", "files more")
                 ));
             }
+        }
+        if self.sources_read > 0 {
+            let files = counted(self.sources_read, "file", "files");
+            let were = if self.sources_read == 1 { "was" } else { "were" };
+            text.push_str(&width::wrap(
+                &plain(&format!(
+                    "{files} that the image was made of {were} touched since, and had to be read. Each start \
+                     reads those that it opens, until the calm file is written again:"
+                )),
+                columns,
+            ));
+            text.push_str(&format!("{}\n", plain(&self.again)));
         }
         for reason in &self.reasons {
             text.push_str(&width::wrap(&plain(reason), columns));
