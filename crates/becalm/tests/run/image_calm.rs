@@ -74,7 +74,9 @@ fn a_start_in_an_image_is_calm_whoever_looks_and_scale_shows_the_gain() {
         let whole = [&["check", "--json", "-o", "after", "--"], &image[..], &[&app]].concat();
         let whole = json(&told(&env, who, &whole));
         assert_eq!(whole["verdict"], "calm", "{who:?} {whole:#}");
-        assert_eq!(whole["warnings"], serde_json::json!([]), "{who:?}");
+        // Who serves the image ends once nobody uses it: whether that is seen is a matter of moments.
+        let warnings = whole["warnings"].as_array().unwrap();
+        assert!(warnings.iter().all(|warning| warning["kind"] == "running"), "{who:?} {whole:#}");
         assert!(whole["totals"]["in_memory"].as_u64() > Some(2000), "{who:?} {whole:#}");
 
         let inside = [&image[1..], &[&own, "check", "--json", "--", &app]].concat();
