@@ -145,7 +145,16 @@ fn a_calm_file_that_comes_to_itself_ends_before_the_machine_is_full() {
         0o755,
     );
     let plain = calmed.calm();
-    for (command, starts) in [(vec![&*becalm, "run", &*calm], 0), (vec![&*waits], 16)] {
+    let other = calmed.at("my $p/other.calm");
+    let back = vec![becalm.clone().into(), "run".into(), calm.clone().into()];
+    let back = CalmFile { command: back, ..plain.clone() };
+    fs::write(&other, back.to_text(Path::new(&calmed.at("my $p"))).unwrap()).unwrap();
+    let commands = [
+        (vec![&*becalm, "run", &*calm], 0),
+        (vec![&*becalm, "run", &*other], 0),
+        (vec![&*waits], 16),
+    ];
+    for (command, starts) in commands {
         let command: Vec<_> = command.into_iter().map(Into::into).collect();
         calmed.write(&CalmFile { command, ..plain.clone() });
         for root in users() {
@@ -153,6 +162,12 @@ fn a_calm_file_that_comes_to_itself_ends_before_the_machine_is_full() {
             assert_eq!((ran.code(), ran.err().lines().count()), (125, 1), "{}", ran.err());
             assert!(ran.err().contains("16 times within each other"), "{}", ran.err());
             assert_eq!(ran.out().matches("started").count(), starts);
+            // What it says to look at is pasted.
+            let said = ran.err();
+            let (_, line) = said.split_once("for ever: becalm").unwrap();
+            let (line, _) = line.split_once(" says which").unwrap();
+            let shown = run(Command::new("sh").args(["-c", &format!("{becalm}{line}")]));
+            assert!(shown.code() == 0 && !shown.out().is_empty(), "{line}: {}", shown.err());
         }
     }
     // One that starts within another is no such thing, nor is one that was started before and has ended.

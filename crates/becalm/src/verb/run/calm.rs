@@ -143,9 +143,8 @@ impl CalmLaunch {
 
     /// The line for one whose images are of no use where it lies now.
     pub fn elsewhere(&self) -> Option<String> {
-        let (path, again) = (self.path.display(), self.file.write_again_from_here(&self.path));
         let why = self.file.why_images_are_elsewhere()?;
-        Some(format!("{path}: {why}. Write it again: {again}"))
+        Some(format!("{}: {why}. Write it again: {}", self.path.display(), self.write_again()))
     }
 
     /// What does not hold any more, and what to do. Where the calm file could be used as it is, that
