@@ -5,10 +5,8 @@ use watch::dependencies::StartedProgram;
 
 /// What modulefiles ask: programs of coreutils and hostname(1). What they say follows from their words, from
 /// calls, and from [`USUAL`]; none asks for the time.
-pub(super) const ASKED_BY_MODULEFILES: [&str; 10] = [
-    "arch", "basename", "cat", "dirname", "hostname", "readlink", "realpath", "test", "uname",
-    "whoami",
-];
+pub(super) const ASKED_BY_MODULEFILES: [&str; 9] =
+    ["arch", "basename", "cat", "dirname", "hostname", "readlink", "realpath", "uname", "whoami"];
 
 /// What they ask of the environment (the C library's getopt), and what finds them.
 const USUAL: &[&str] = &["PATH", "POSIXLY_CORRECT"];
