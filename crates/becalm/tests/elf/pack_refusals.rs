@@ -131,7 +131,8 @@ fn with_little_room_for_memory_the_program_starts_as_always() {
     }
     let packed = small(Scene::new(), &[]);
     let run_under = |limit: &str| {
-        let words = [limit, "--", BECALM, "run", "--pack", &packed.pack, "--", &packed.program, "x"];
+        let words =
+            [limit, "--", BECALM, "run", "--pack", &packed.pack, "--", &packed.program, "x"];
         run(&mut clean(Command::new("prlimit"), &words))
     };
     let little = run_under("--as=200000000");
