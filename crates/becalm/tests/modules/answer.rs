@@ -196,6 +196,14 @@ fn what_is_otherwise_each_time_is_not_remembered_and_it_is_said_why() {
         ("exec true", "it starts a program"),
         ("exec date", "it starts a program"),
         ("exec sleep 0 &", "it starts a program"),
+        ("exec uname | cat", "it starts a program"),
+        ("exec uname >@stderr", "it starts a program"),
+        ("catch {exec uname --nosuch}", "it writes to a file"),
+        // What is made after it is no file that Tcl makes for it.
+        (
+            "exec -ignorestderr uname; set new $env(HOME)/new; close [open $new {WRONLY CREAT EXCL}]; file delete $new",
+            "it opens",
+        ),
         ("close [open |true]", "it starts a program"),
         ("close [open {|sh -c true}]", "it starts a program"),
         ("gets stdin", "it reads its standard input"),

@@ -9,7 +9,7 @@ pub(super) const ASKED_BY_MODULEFILES: [&str; 9] =
     ["arch", "basename", "cat", "dirname", "hostname", "readlink", "realpath", "uname", "whoami"];
 
 /// What they ask of the environment (the C library's getopt), and what finds them.
-const USUAL: &[&str] = &["PATH", "POSIXLY_CORRECT"];
+const USUAL: &[&str] = &["OUTPUT_CHARSET", "PATH", "POSIXLY_CORRECT"];
 
 /// Whether a program, by its own path, is followed: man-db's, which Modules asks at a shell's
 /// start where man looks for pages, coreutils', by which Lmod sums up what a modulefile does, and those that

@@ -24,6 +24,8 @@ impl FollowedCommand<'_> {
             _ => ChildRole::Followed,
         };
         let becomes = self.announced.take();
+        // Tcl makes one for what a child complains of before it starts it, or makes none.
+        self.temporary.expect_no_more();
         let is_child = ChildProcess { role, becomes, ..ChildProcess::default() };
         let followed = FollowedProcess { pid: child, pending: None, child: Some(is_child) };
         self.processes.insert(child, followed);

@@ -21,6 +21,11 @@ impl TemporaryFiles {
         self.is_expected = true;
     }
 
+    /// None was made for what a note had spoken of.
+    pub fn expect_no_more(&mut self) {
+        self.is_expected = false;
+    }
+
     /// Whether one is about to be made.
     pub fn is_expected(&self) -> bool {
         self.is_expected
