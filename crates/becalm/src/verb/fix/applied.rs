@@ -16,6 +16,7 @@ use super::{FixArgs, calm, subject, title};
 use crate::asked_to_end::{FileChanges, waits_for_another};
 use crate::exit::Failure;
 use crate::verb::elf::bind::{self, apply};
+use crate::verb::image::build::command_here;
 use crate::verb::undo;
 
 /// What has been done, to be kept or taken back.
@@ -49,7 +50,7 @@ impl AppliedChanges {
         // Until it has its name, the image goes with this value.
         let built = match (plan.mounts(parts), &mut plan.image) {
             (true, Some(wanted)) => {
-                Some(BuiltImage::build(wanted, recording, term::shell_line(&args.command))?)
+                Some(BuiltImage::build(wanted, recording, command_here(&args.command))?)
             }
             _ => None,
         };
