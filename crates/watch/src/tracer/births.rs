@@ -153,9 +153,9 @@ impl Tracer {
         }
         self.await_mpi_of_program(thread, &image, program.bias)?;
         let cwd = self.log.path(&cwd);
-        let ExecutedProgram { argv, env, .. } = program;
-        let exec = Exec { at, path, image: image_id, argv, cwd, loader, env };
-        self.log.record(&Record::Exec { process, exec });
+        let ExecutedProgram { argv, exact_argv, env, .. } = program;
+        let exec = Exec { at, path, image: image_id, argv, exact_argv, cwd, loader, env };
+        self.log.executed(process, exec);
         if !geteuid().is_root() && launch::lost_rights(pid) {
             let path = String::from_utf8_lossy(&image).into_owned();
             self.log.blind(Blind::Setuid { process, path });
