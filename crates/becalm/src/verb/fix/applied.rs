@@ -13,7 +13,7 @@ use recording::Recording;
 use super::image::{BuiltImage, PlacedImage};
 use super::plan::ResolvedPlan;
 use super::{FixArgs, calm, subject, title};
-use crate::asked_to_end::{FileChanges, waits_for_another};
+use crate::asked_to_end::{FileChanges, journal_options};
 use crate::exit::Failure;
 use crate::verb::elf::bind::{self, apply};
 use crate::verb::image::build::command_here;
@@ -66,9 +66,7 @@ impl AppliedChanges {
         match &self.applied {
             None => self.applied = Some(apply(&plan, None, &FileChanges::begin())?),
             Some(id) => {
-                let options = remedy::Options::new(remedy::state_directory()?);
-                let options = remedy::Options { waits: Some(&waits_for_another), ..options };
-                remedy::extend(id, &plan, &options)?;
+                remedy::extend(id, &plan, &journal_options(remedy::state_directory()?))?;
             }
         }
         self.journaled.clone_from(&self.applied);
