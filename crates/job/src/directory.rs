@@ -1,9 +1,10 @@
 //! The directory in which the recorders of one node meet, and who of them is still at it.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use recording::{Rank, RankRecording, seal, unseal};
 use rustix::fs::{FlockOperation, fcntl_lock, flock};
@@ -45,7 +46,10 @@ fn is_lasting(error: &io::Error) -> bool {
 fn make_in(within: &Path, name: &str) -> Result<PathBuf, JobError> {
     let directory = within.join(name);
     match DirBuilder::new().mode(0o700).create(&directory) {
-        Ok(()) => Ok(directory),
+        Ok(()) => {
+            remove_left(within);
+            Ok(directory)
+        }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             let there = fs::symlink_metadata(&directory)?;
             let user = rustix::process::geteuid().as_raw();
@@ -87,6 +91,35 @@ pub(crate) fn remove(directory: &Path) -> io::Result<()> {
             done => return done,
         }
     }
+}
+
+/// How long what a node's recorders left is kept for `becalm merge`, when all were killed at once.
+const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// Removes what recorders of this user left here long ago: nobody else would, and it is the node's memory.
+fn remove_left(within: &Path) {
+    let user = rustix::process::geteuid().as_raw();
+    let ours = format!("becalm-{user}-");
+    for entry in fs::read_dir(within).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let is_named = entry.file_name().to_str().is_some_and(|name| name.starts_with(&ours));
+        if !is_named || !fs::symlink_metadata(&path).is_ok_and(|there| is_old(&path, &there, user))
+        {
+            continue;
+        }
+        if let (Ok(Some(_lock)), Ok(ranks)) = (lock_directory(&path), ranks_in(&path))
+            && !ranks.iter().any(|rank| is_alive(&path, *rank))
+        {
+            let _ = remove(&path);
+        }
+    }
+}
+
+/// Whether it is a directory of recorders, to which none has come for so long.
+fn is_old(path: &Path, there: &Metadata, user: u32) -> bool {
+    let is_own = there.is_dir() && there.uid() == user && there.mode() & 0o077 == 0;
+    let age = there.modified().ok().and_then(|changed| changed.elapsed().ok());
+    is_own && age.is_some_and(|age| age > KEPT) && path.join(RUN).exists()
 }
 
 /// Takes a rank's lock in the node's directory.
@@ -158,4 +191,51 @@ pub(crate) fn recording_of(directory: &Path, rank: u32) -> PathBuf {
 
 pub(crate) fn lock_of(directory: &Path, rank: u32) -> PathBuf {
     directory.join(format!("rank-{rank}.lock"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use super::*;
+
+    #[test]
+    fn what_recorders_left_is_removed_by_the_next_one_after_a_week_and_no_sooner() {
+        let node = tempfile::tempdir().unwrap();
+        let user = rustix::process::geteuid().as_raw();
+        let made = |name: &str, days: u64| {
+            let directory = make_in(node.path(), &format!("becalm-{user}-{name}")).unwrap();
+            fs::write(directory.join(RUN), "").unwrap();
+            fs::write(recording_of(&directory, 3), "kept").unwrap();
+            let lock = File::create(lock_of(&directory, 3)).unwrap();
+            let then = SystemTime::now() - Duration::from_secs(days * 24 * 3600);
+            File::open(&directory).unwrap().set_modified(then).unwrap();
+            (directory, lock)
+        };
+        let (old, _) = made("old", 8);
+        let (recent, _) = made("recent", 6);
+        let (running, _) = made("running", 8);
+        // A process's own locks do not hinder it.
+        let child = launch::forked(|| {
+            let lock = OpenOptions::new().write(true).open(lock_of(&running, 3)).unwrap();
+            fcntl_lock(&lock, FlockOperation::NonBlockingLockExclusive).unwrap();
+            fs::write(node.path().join("locked"), "").unwrap();
+            std::thread::sleep(Duration::from_secs(600));
+            0
+        });
+        while !node.path().join("locked").exists() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let then = SystemTime::now() - 2 * KEPT;
+        File::open(&running).unwrap().set_modified(then).unwrap();
+        let others = node.path().join(format!("becalm-{user}-others"));
+        fs::create_dir(&others).unwrap();
+        fs::write(others.join("file"), "").unwrap();
+        File::open(&others).unwrap().set_modified(then).unwrap();
+
+        make_in(node.path(), &format!("becalm-{user}-next")).unwrap();
+        let child = rustix::process::Pid::from_raw(child.unwrap()).unwrap();
+        rustix::process::kill_process(child, rustix::process::Signal::KILL).unwrap();
+        assert!(!old.exists() && recent.exists() && running.exists() && others.exists());
+    }
 }

@@ -25,6 +25,7 @@
 //! | `layout` | where a command's memory lies: no randomisation, or moved by a chosen distance |
 //! | `arranged` | a program stopped at its first instruction, with each mapping of its loader where it is wanted |
 //! | `loaded` | a program stopped where its loader has done its work |
+//! | `for_another_user` | what of its environment root hands on to a program of another user's |
 //! | `helper` | a program that answers over two pipes, within a time limit |
 //! | `python_hook` | code that each Python of a command runs first |
 //! | `scratch` | room for what is kept for a moment |
@@ -47,6 +48,7 @@ mod child;
 mod descriptors;
 mod ended;
 mod execution;
+mod for_another_user;
 mod helper;
 mod inherited;
 mod job_stop;
@@ -80,6 +82,7 @@ pub use capture::Captured;
 pub use child::{fork_with, forked, wait_for};
 pub use descriptors::keep_only;
 pub use ended::Ended;
+pub use for_another_user::is_for_another_user;
 pub use helper::{Helper, HelperSetting};
 pub use inherited::{restore_signals, was_closed};
 pub use job_stop::{a_stop_is_pending, is_terminal_stop, stop_by};

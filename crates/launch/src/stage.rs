@@ -25,6 +25,7 @@ use serde::de::DeserializeOwned;
 use crate::capture::Captured;
 use crate::child::{FAILED, die_with, forked, wait_for};
 use crate::execution::c_string;
+use crate::for_another_user::is_for_another_user;
 use crate::stop::EndRequests;
 use crate::{Ended, inherited, signals};
 
@@ -42,6 +43,8 @@ const MERCY: Duration = Duration::from_secs(1);
 pub struct Stage {
     /// Variables that are set beside the inherited ones.
     pub environment: Vec<(OsString, OsString)>,
+    /// Whether of the inherited ones only those stay that are for another user ([`is_for_another_user`]).
+    pub for_another_user: bool,
     /// The file that standard input reads.
     pub input: PathBuf,
     /// After how long all is ended.
@@ -92,7 +95,8 @@ pub enum StageError {
 impl Stage {
     /// The surroundings of becalm itself, with nothing to read.
     pub fn new() -> Stage {
-        Stage { environment: Vec::new(), input: "/dev/null".into(), timeout: None }
+        let input = "/dev/null".into();
+        Stage { environment: Vec::new(), for_another_user: false, input, timeout: None }
     }
 
     /// Acts on the stage, and waits for what comes of it. Whatever the act starts inherits the
@@ -129,10 +133,14 @@ impl Stage {
         audience.watch(self.timeout)
     }
 
-    /// The variables as C has them.
-    fn variables(&self) -> io::Result<Vec<(CString, CString)>> {
+    /// The variables as C has them; what has no value is to go.
+    fn variables(&self) -> io::Result<Vec<(CString, Option<CString>)>> {
         let c = |text: &OsString| c_string(text.as_bytes());
-        self.environment.iter().map(|(name, value)| Ok((c(name)?, c(value)?))).collect()
+        let names = std::env::vars_os().map(|(name, _)| name);
+        let goes = names.filter(|name| self.for_another_user && !is_for_another_user(name));
+        let gone = goes.map(|name| Ok((c(&name)?, None)));
+        let set = self.environment.iter().map(|(name, value)| Ok((c(name)?, Some(c(value)?))));
+        gone.chain(set).collect()
     }
 }
 
@@ -140,7 +148,7 @@ impl Stage {
 fn enter(
     parent: i32,
     streams: [OwnedFd; 3],
-    variables: &[(CString, CString)],
+    variables: &[(CString, Option<CString>)],
     stop: &EndRequests,
 ) -> bool {
     let _ = rustix::process::setsid();
@@ -150,10 +158,16 @@ fn enter(
     let [stdin, stdout, stderr] = &streams;
     let _ = (dup2_stdin(stdin), dup2_stdout(stdout), dup2_stderr(stderr));
     for (name, value) in variables {
-        // Not std's set_var: its lock stays locked for ever where another thread of a test
+        // Not by std: its lock stays locked for ever where another thread of a test
         // program held it at the fork.
         // SAFETY: this process has one thread, so its environment is nobody else's.
-        if unsafe { libc::setenv(name.as_ptr(), value.as_ptr(), 1) } != 0 {
+        let failed = unsafe {
+            match value {
+                Some(value) => libc::setenv(name.as_ptr(), value.as_ptr(), 1),
+                None => libc::unsetenv(name.as_ptr()),
+            }
+        };
+        if failed != 0 {
             return false;
         }
     }

@@ -47,6 +47,23 @@ fn it_has_nothing_to_read_no_terminal_and_the_variables_it_was_given() {
     assert!(matches!(play(&stage, "true"), Err(StageError::Input { .. })));
 }
 
+fn of_becalms_environment_another_user_gets_what_programs_need_to_start() {
+    let stage = Stage {
+        environment: vec![("BECALM_TEST".into(), "here".into())],
+        for_another_user: true,
+        ..Stage::new()
+    };
+    let played = play(&stage, "env").unwrap();
+    let said = text(&played.stdout.head);
+    let mut names: Vec<&str> =
+        said.lines().filter_map(|line| Some(line.split_once('=')?.0)).collect();
+    assert!(names.contains(&"PATH") && names.contains(&"BECALM_TEST"), "{said}");
+    // cargo sets it, and it is nobody else's.
+    assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
+    names.retain(|name| *name != "BECALM_TEST" && !launch::is_for_another_user(name.as_ref()));
+    assert!(names.iter().all(|name| ["PWD", "OLDPWD", "SHLVL", "_"].contains(name)), "{names:?}");
+}
+
 fn signals_are_as_they_were() {
     let masks = "grep -E 'Sig(Blk|Ign)' /proc/self/status";
     let played = play(&Stage::new(), masks).unwrap();
@@ -131,7 +148,7 @@ fn a_stage_that_dies_is_an_error() {
 }
 
 fn main() {
-    let tests: [(&str, fn()); 9] = [
+    let tests: [(&str, fn()); 10] = [
         (
             "its_output_is_captured_and_its_end_and_time_come_back",
             its_output_is_captured_and_its_end_and_time_come_back,
@@ -139,6 +156,10 @@ fn main() {
         (
             "it_has_nothing_to_read_no_terminal_and_the_variables_it_was_given",
             it_has_nothing_to_read_no_terminal_and_the_variables_it_was_given,
+        ),
+        (
+            "of_becalms_environment_another_user_gets_what_programs_need_to_start",
+            of_becalms_environment_another_user_gets_what_programs_need_to_start,
         ),
         ("signals_are_as_they_were", signals_are_as_they_were),
         (

@@ -251,7 +251,8 @@ impl ProofBench {
         act: impl FnOnce() -> Result<T, CannotRun>,
     ) -> Result<StageOutcome<T>, ProofError> {
         let (input, timeout) = (self.input.clone(), self.timeout);
-        let stage = Stage { environment: line.environment.clone(), input, timeout };
+        let environment = line.environment.clone();
+        let stage = Stage { environment, input, timeout, ..Stage::new() };
         let command = || name.to_owned();
         let played =
             stage.play(act).map_err(|error| ProofError::Stage { command: command(), error })?;

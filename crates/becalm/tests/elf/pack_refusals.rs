@@ -125,6 +125,24 @@ fn another_limit_of_the_stack_starts_the_program() {
 }
 
 #[test]
+fn with_little_room_for_memory_the_program_starts_as_always() {
+    if !is_root() {
+        return;
+    }
+    let packed = small(Scene::new(), &[]);
+    let run_under = |limit: &str| {
+        let words =
+            [limit, "--", BECALM, "run", "--pack", &packed.pack, "--", &packed.program, "x"];
+        run(&mut clean(Command::new("prlimit"), &words))
+    };
+    let little = run_under("--as=200000000");
+    assert!(little.err().contains("memory is limited (ulimit -v)"), "{}", little.err());
+    assert_eq!((little.out().as_str(), little.code()), ("first 2\n", 9));
+    let much = run_under("--as=100000000000");
+    assert_eq!((much.err().as_str(), much.code()), ("", 9));
+}
+
+#[test]
 fn a_changed_library_starts_the_program_with_the_new_one() {
     if !is_root() {
         return;

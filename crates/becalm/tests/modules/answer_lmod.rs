@@ -69,6 +69,43 @@ fn what_is_asked_is_answered_as_lmod_does_and_remembered() {
     });
 }
 
+/// Has Lmod make the cache of this modulepath that a site has, compiled, and read it from then on.
+fn make_site_cache(scene: &mut LmodScene) {
+    let cache = scene.at("spider-cache");
+    fs::create_dir_all(&cache).unwrap();
+    let make = scene.lmod.script().with_file_name("update_lmod_system_cache_files");
+    let mut make = scene.command(make);
+    make.arg("-d").arg(&cache).arg("-t").arg(cache.join("stamp")).arg(scene.at("core"));
+    assert!(make.status().unwrap().success());
+    let names = fs::read_dir(&cache).unwrap().flatten().map(|entry| entry.file_name());
+    assert!(names.into_iter().any(|name| name.to_string_lossy().contains("luac")));
+    let at = cache.display();
+    let text = format!("scDescriptT = {{ {{ dir = \"{at}\", timestamp = \"{at}/stamp\" }} }}\n");
+    let rc = scene.file("lmodrc.lua", &text).to_str().unwrap().to_owned();
+    scene.environment.insert("LMOD_RC".into(), rc);
+}
+
+#[test]
+fn what_a_sites_compiled_cache_says_is_remembered_until_it_is_made_again() {
+    everywhere(|scene| {
+        scene.environment.insert("LMOD_CACHED_LOADS".into(), "yes".into());
+        make_site_cache(scene);
+        let questions: &[&[&str]] = &[
+            &["bash", "spider"],
+            &["bash", "spider", "gcc"],
+            &["bash", "avail"],
+            &["bash", "keyword", "compiles"],
+            &["bash", "load", "gcc"],
+        ];
+        equals_lmod_and_is_remembered(scene, questions);
+        is_never_stale(scene, &["bash", "spider"], |scene| {
+            scene.file("core/new/1.lua", "");
+            make_site_cache(scene);
+        });
+        assert!(scene.asked(&["bash", "spider"]).2.contains("new: new/1"));
+    });
+}
+
 #[test]
 fn lmod_6_6_is_remembered_where_it_starts_no_tclsh() {
     let scene = LmodScene::new(LMOD_6_6);
@@ -183,6 +220,46 @@ fn what_changes_around_changes_the_answer() {
         scene.environment.insert("SHLVL".into(), "7".into());
         scene.environment.insert("SSH_TTY".into(), "/dev/pts/9".into());
         assert!(scene.is_remembered(load));
+    });
+}
+
+#[test]
+fn what_modulefiles_ask_a_known_program_is_remembered_with_what_that_looked_at() {
+    everywhere(|scene| {
+        let link = scene.at("link");
+        std::os::unix::fs::symlink("first", &link).unwrap();
+        let asks =
+            |name: &str| format!("setenv(\"{name}\", capture(\"readlink {}\"))\n", link.display());
+        let more = "setenv(\"MACHINE\", subprocess(\"/bin/uname -m 2>/dev/null\"))\n";
+        scene.file("core/lua/1.lua", &(asks("LINK") + more));
+        let tcl = format!("#%Module\nsetenv LINK [exec readlink {}]\n", link.display());
+        scene.file("core/intcl/1.0", &(tcl + "setenv HOST [exec hostname]\n"));
+        for module in ["lua", "intcl"] {
+            let words: &[&str] = &["bash", "load", module];
+            equals_lmod_and_is_remembered(scene, &[words]);
+            is_never_stale(scene, words, |_| {
+                fs::remove_file(&link).unwrap();
+                std::os::unix::fs::symlink(module, &link).unwrap();
+            });
+        }
+        // Lmod evaluates both.
+        equals_lmod_and_is_remembered(scene, &[&["bash", "spider", "lua"]]);
+        // Another program of that name is another program.
+        let own = scene.at("own");
+        fs::create_dir(&own).unwrap();
+        let program = own.join("readlink");
+        testkit::write_program(&program, "#!/bin/sh\necho other\n");
+        fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();
+        let path = format!("{}:/usr/bin:/bin", own.display());
+        scene.environment.insert("PATH".into(), path);
+        crate::answer::settle();
+        for module in ["lua", "intcl"] {
+            let words = ["bash", "load", module];
+            assert_eq!(scene.asked(&words), scene.real(&words));
+            assert_eq!(scene.asked(&words), scene.real(&words));
+            let (_, why, _) = scene.why(&words);
+            assert!(why.starts_with("never remembered: it starts /usr/bin/dash"), "{why}");
+        }
     });
 }
 

@@ -1,4 +1,4 @@
-//! The start of a shell from memory: Modules starts another program there, `manpath`.
+//! Programs that Modules starts, and that are followed: at the start of a shell `manpath`, and what modulefiles ask.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -8,8 +8,13 @@ use crate::answer::{Asking, settle, tree, with_each};
 
 /// A program that is the first `manpath` of a search path.
 fn own_manpath(directory: &Path, script: &str) -> String {
+    own_program(directory, "manpath", script)
+}
+
+/// A search path with a program of one's own first.
+fn own_program(directory: &Path, name: &str, script: &str) -> String {
     fs::create_dir_all(directory).unwrap();
-    let program = directory.join("manpath");
+    let program = directory.join(name);
     testkit::write_program(&program, script);
     fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();
     format!("{}:/usr/bin:/bin", directory.display())
@@ -69,6 +74,54 @@ fn where_there_is_no_manpath_that_is_remembered_until_there_is_one() {
         asking.is_remembered(&["autoinit"]);
         own_manpath(&interpreter, "#!/bin/sh\necho /man\n");
         asking.agree(&["autoinit"]);
+    });
+}
+
+#[test]
+fn what_a_modulefile_asks_a_known_program_is_remembered_with_what_that_looked_at() {
+    with_each(|modules| {
+        let scene = tree();
+        let own = scene.at("own");
+        symlink("first", scene.at("link")).unwrap();
+        fs::write(scene.at("site"), "north\n").unwrap();
+        let asks = format!(
+            "#%Module\nsetenv MACHINE [exec uname -m]\nsetenv LINK [exec -- readlink {0}/link]\n\
+             setenv SITE [exec cat {0}/site]\nsetenv OWN [catch {{exec realpath -e {0}/own 2>/dev/null}}]\n\
+             setenv HERE [exec realpath .]\nsetenv HOST [exec /bin/hostname]\n",
+            scene.at("").display()
+        );
+        scene.file("asks/1", &asks);
+        let words = ["load", "asks"];
+        let asking = Asking::new(&scene, modules);
+        let is_remembered_until = |changes: &dyn Fn()| {
+            settle();
+            asking.agree(&words);
+            asking.is_remembered(&words);
+            changes();
+            asking.agree(&words);
+        };
+        is_remembered_until(&|| {
+            fs::remove_file(scene.at("link")).unwrap();
+            symlink("second", scene.at("link")).unwrap();
+        });
+        is_remembered_until(&|| fs::write(scene.at("site"), "south\n").unwrap());
+        is_remembered_until(&|| fs::create_dir(&own).unwrap());
+        // Others make files where Tcl makes one for what a program says on its error channel.
+        settle();
+        asking.agree(&words);
+        tempfile::NamedTempFile::new().unwrap();
+        asking.is_remembered(&words);
+        // Another directory, another search path, another program of the name.
+        let elsewhere = Asking::new(&scene, modules).from(&own);
+        elsewhere.agree(&words);
+        let path = own_program(&own, "uname", "#!/bin/sh\ndate +%N >/dev/null; echo other\n");
+        // What is said of a question is of who asked last, by seconds.
+        std::thread::sleep(std::time::Duration::from_secs(1));
+        let other = Asking::new(&scene, modules).with("PATH", &path);
+        other.agree(&words);
+        other.agree(&words);
+        let why = other.why(&words);
+        assert!(why.starts_with("never remembered: it starts /usr/bin/dash"), "{why}");
     });
 }
 

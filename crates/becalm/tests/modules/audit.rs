@@ -131,6 +131,28 @@ fn what_a_user_may_not_read_is_said_with_his_name() {
     assert_eq!(unknown.err(), "becalm: nobody-of-that-name: no such user\n");
 }
 
+/// A modulefile is its owner's code.
+#[test]
+fn what_runs_as_a_user_does_not_hear_what_roots_environment_has() {
+    if !is_root() {
+        return;
+    }
+    let scene = Scene::new();
+    let heard = scene.at("heard");
+    module(scene.at("m/a/1"));
+    let tells =
+        format!("#%Module\nset file [open {heard} a]\nputs $file [array get env]\nclose $file\n");
+    fs::write(scene.at("m/.modulerc"), tells).unwrap();
+    fs::write(&heard, "").unwrap();
+    fs::set_permissions(&heard, Permissions::from_mode(0o666)).unwrap();
+    let mut audit = Command::new(BECALM);
+    audit.args(["modules", "audit", "--as", "54321", &scene.at("m")]);
+    run(audit.env("SECRET", "abc").env("LC_MESSAGES", "C"));
+    let heard = fs::read_to_string(heard).unwrap();
+    assert!(heard.contains("LC_MESSAGES C") && heard.contains("MODULEPATH"), "{heard}");
+    assert!(!heard.contains("SECRET"), "{heard}");
+}
+
 #[test]
 fn an_ordinary_user_audits_as_himself_and_as_nobody_else() {
     let scene = Scene::new();

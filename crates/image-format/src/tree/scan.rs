@@ -64,7 +64,7 @@ impl FileTree {
             let stat = rustix::fs::lstat(path).map_err(SquashWriteError::at("stat", path))?;
             found.push(node(Vec::new(), 0, &stat, FileNodeKind::Directory(Vec::new())));
             ask_more(&mut found[0], path, wanted)?;
-            jobs.push(ScanJob::List(0, path.to_owned()));
+            jobs.push(ScanJob::List(0, path.to_owned(), found[0].attributes.identity));
         } else {
             above(&layout, wanted, &mut found, &mut jobs)?;
         }
@@ -130,8 +130,8 @@ fn above(
 
 /// A piece of work for one thread.
 enum ScanJob {
-    /// List a directory.
-    List(FileNodeId, PathBuf),
+    /// List a directory, of this device and number.
+    List(FileNodeId, PathBuf, (u64, u64)),
     /// Ask about names in a directory.
     Look(FileNodeId, Arc<(OwnedFd, PathBuf)>, Vec<Vec<u8>>),
 }
@@ -168,7 +168,7 @@ impl TreeScan {
                 state.busy += 1;
                 drop(state);
                 let done = match job {
-                    ScanJob::List(id, path) => self.list(id, path),
+                    ScanJob::List(id, path, identity) => self.list(id, path, identity),
                     ScanJob::Look(id, directory, names) => self.look(id, &directory, names),
                 };
                 state = self.lock();
@@ -184,7 +184,12 @@ impl TreeScan {
         self.wake.notify_all();
     }
 
-    fn list(&self, id: FileNodeId, path: PathBuf) -> Result<(), SquashWriteError> {
+    fn list(
+        &self,
+        id: FileNodeId,
+        path: PathBuf,
+        identity: (u64, u64),
+    ) -> Result<(), SquashWriteError> {
         // What may be read and not entered can be opened, and not listed.
         let listed = open_directory(&path).map_err(|error| ("open", error)).and_then(|directory| {
             let entries = Dir::read_from(&directory).map_err(|error| ("list", error))?;
@@ -195,9 +200,16 @@ impl TreeScan {
                 self.lock().left_out.push(OmittedFile { path, why: OmitReason::Unreadable });
                 return Ok(());
             }
+            // A link took its place.
+            Err((_, Errno::LOOP | Errno::NOTDIR)) => return Err(SquashWriteError::Changed(path)),
             Err((operation, error)) => return Err(SquashWriteError::at(operation, &path)(error)),
             Ok(listed) => listed,
         };
+        // Or a directory above was replaced by one, which may lead to what its owner may not read.
+        let stat = rustix::fs::fstat(&directory).map_err(SquashWriteError::at("stat", &path))?;
+        if (stat.st_dev, stat.st_ino) != identity {
+            return Err(SquashWriteError::Changed(path));
+        }
         let mut names = Vec::new();
         for entry in entries {
             let entry = entry.map_err(SquashWriteError::at("list", &path))?;
@@ -234,7 +246,7 @@ impl TreeScan {
         for (node, path) in nodes {
             if let FileNodeKind::Directory(_) = node.kind {
                 let id = state.found.len() as FileNodeId;
-                state.jobs.push(ScanJob::List(id, path));
+                state.jobs.push(ScanJob::List(id, path, node.attributes.identity));
             }
             if state.found.len() >= FileNodeId::MAX as usize / 2 {
                 return Err(SquashWriteError::TooMuch("files"));
@@ -284,7 +296,8 @@ impl TreeScan {
 }
 
 fn open_directory(path: &Path) -> Result<OwnedFd, Errno> {
-    rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::fs::open(path, flags, Mode::empty())
 }
 
 fn node(name: Vec<u8>, parent: FileNodeId, stat: &Stat, kind: FileNodeKind) -> FileNode {
@@ -391,4 +404,42 @@ fn in_order(found: Vec<FileNode>) -> Vec<FileNode> {
         }
     }
     nodes
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{MetadataExt, symlink};
+
+    use super::*;
+
+    fn listed(path: &Path, identity: (u64, u64)) -> Result<usize, SquashWriteError> {
+        let state = Mutex::new(ScanState::default());
+        let scan = TreeScan { wanted: ScanOptions::default(), state, wake: Condvar::new() };
+        scan.list(0, path.to_owned(), identity)?;
+        Ok(scan.lock().jobs.len())
+    }
+
+    #[test]
+    fn a_directory_that_another_one_took_the_place_of_is_not_listed() {
+        let scene = tempfile::tempdir().unwrap();
+        let [packed, secret] = ["packed/lib", "secret/lib"].map(|name| scene.path().join(name));
+        for directory in [&packed, &secret] {
+            std::fs::create_dir_all(directory).unwrap();
+            std::fs::write(directory.join("file"), "").unwrap();
+        }
+        let about = packed.metadata().unwrap();
+        let identity = (about.dev(), about.ino());
+        assert_eq!(listed(&packed, identity).unwrap(), 1);
+        // It, or one above it, was replaced by a link after it was looked at.
+        for replaced in [packed.as_path(), packed.parent().unwrap()] {
+            let aside = scene.path().join("aside");
+            std::fs::rename(replaced, &aside).unwrap();
+            let to = if replaced == packed { secret.as_path() } else { secret.parent().unwrap() };
+            symlink(to, replaced).unwrap();
+            let error = listed(&packed, identity).unwrap_err();
+            assert!(matches!(error, SquashWriteError::Changed(_)), "{error}");
+            std::fs::remove_file(replaced).unwrap();
+            std::fs::rename(&aside, replaced).unwrap();
+        }
+    }
 }

@@ -60,9 +60,11 @@ impl Compiler {
         let steers = |name: &OsStr| name.as_bytes().starts_with(b"PYTHON") && name != "PYTHONHOME";
         let set = ["PYTHONHASHSEED", "PYTHONUTF8", "PYTHONSAFEPATH"].map(OsString::from);
         let set = set.into_iter().zip(["0", "1", "1"].map(OsString::from));
-        let environment = env::vars_os().filter(|(name, _)| !steers(name)).chain(set).collect();
-        // What somebody else owns does not run as root.
+        // What somebody else owns does not run as root, nor hears what root's environment has.
         let user = owner(file).filter(|_| rustix::process::geteuid().is_root());
+        let is_for_it = |name: &OsStr| user.is_none() || launch::is_for_another_user(name);
+        let handed = env::vars_os().filter(|(name, _)| !steers(name) && is_for_it(name));
+        let environment = handed.chain(set).collect();
         let setting = HelperSetting { environment, directory: "/".into(), user, limit: LIMIT };
         let helper = Helper::start(&Command::of(argv), &setting).map_err(|it| it.to_string())?;
         let mut from = BufReader::new(helper);

@@ -181,7 +181,7 @@ fn followed(
     }
     let terminal = AnswerDependency::window_size(0);
     let prelude = match tool.language.prelude() {
-        Some(text) => Some(prelude_path(text)?),
+        Some(text) => Some(prelude_path(&text)?),
         None => None,
     };
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

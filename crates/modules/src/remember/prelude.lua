@@ -336,7 +336,7 @@ local function is_silent_shell()
    return is_there
 end
 
--- Where a shell finds a program.
+-- In which of the system's directories a shell finds a program, if it is one of these.
 local function look_for(program)
    reads("PATH")
    reads("BASH_FUNC_" .. program .. "%%")
@@ -344,7 +344,7 @@ local function look_for(program)
    for directory in ((getenv("PATH") or "") .. ":"):gmatch("([^:]*):") do
       if directory == "" or directory:sub(1, 1) ~= "/" then return false end
       if look(directory .. "/" .. program) then
-         return directory == "/usr/bin" or directory == "/bin"
+         return (directory == "/usr/bin" or directory == "/bin") and directory
       end
    end
    return false
@@ -396,7 +396,7 @@ end
 
 -- The words of a command that mean to any shell what they say: plain ones, and quoted ones.
 local function are_plain(words)
-   words = words:gsub("'[^'\n]*'", "x"):gsub(" 2> /dev/null$", "")
+   words = words:gsub("'[^'\n]*'", "x"):gsub(" 2> ?/dev/null$", "")
    return words:find("^[%w/._+=:@,% -]*$")
 end
 
@@ -406,8 +406,28 @@ local function is_same_file(one, other)
    return first and second and first.dev == second.dev and first.ino == second.ino
 end
 
+-- What modulefiles ask, and is followed (programs.rs).
+local ASKED = {}
+for name in ("%PROGRAMS%"):gmatch("%S+") do ASKED[name] = true end
+
+-- The path of such a program, where a shell becomes it.
+local function asked_program(command)
+   local directory, name, words = command:match("^(/[%l/]+/)(%l+)(.*)$")
+   if not directory then name, words = command:match("^(%l+)(.*)$") end
+   if not ASKED[name] or words:find("^[^ ]") or not are_plain(words) then return end
+   if not is_silent_shell() or has_shell_options() then return end
+   if directory == "/usr/bin/" or directory == "/bin/" then return directory .. name end
+   local found = not directory and look_for(name)
+   return found and found .. "/" .. name
+end
+
 -- Under which words a shell becomes the program itself, followed.
 local function followed_words(command)
+   local asked = asked_program(command)
+   if asked then
+      open("/proc/becalm/becomes/" .. escaped(asked))
+      return "exec " .. command
+   end
    local program, script, words = command:match("^(/[%w/._+-]+) (/[%w/._+-]+)(.*)$")
    if not program or not are_plain(words) then return end
    if has_shell_options() then return end

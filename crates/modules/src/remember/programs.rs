@@ -3,10 +3,25 @@
 
 use watch::dependencies::StartedProgram;
 
+/// What modulefiles ask: programs of coreutils and hostname(1). What they say follows from their words, from
+/// calls, and from [`USUAL`]; none asks for the time.
+pub(super) const ASKED_BY_MODULEFILES: [&str; 9] =
+    ["arch", "basename", "cat", "dirname", "hostname", "readlink", "realpath", "uname", "whoami"];
+
+/// What they ask of the environment (the C library's getopt), and what finds them.
+const USUAL: &[&str] = &["PATH", "POSIXLY_CORRECT"];
+
 /// Whether a program, by its own path, is followed: man-db's, which Modules asks at a shell's
-/// start where man looks for pages, and coreutils', by which Lmod sums up what a modulefile does.
+/// start where man looks for pages, coreutils', by which Lmod sums up what a modulefile does, and those that
+/// modulefiles ask.
 pub(super) fn follows(program: &[u8]) -> bool {
-    matches!(program, b"/usr/bin/manpath" | b"/bin/manpath" | b"/usr/bin/sha1sum" | b"/bin/sha1sum")
+    let of_system = |directory: &[u8]| program.strip_prefix(directory);
+    let name = of_system(b"/usr/bin/").or_else(|| of_system(b"/bin/"));
+    name.is_some_and(|name| matches!(name, b"manpath" | b"sha1sum") || is_asked(name))
+}
+
+fn is_asked(name: &[u8]) -> bool {
+    ASKED_BY_MODULEFILES.iter().any(|asked| asked.as_bytes() == name)
 }
 
 /// What manpath(1) of man-db 2.7 to 2.13 and what it is linked with ask of the environment, but for
@@ -45,6 +60,7 @@ pub(super) fn variables(program: &StartedProgram) -> Option<&'static [&'static s
     match program.path.rsplit(|byte| *byte == b'/').next()? {
         b"dash" | b"bash" => return Some(SHELL),
         b"sha1sum" => return Some(SHA1SUM),
+        name if is_asked(name) => return Some(USUAL),
         _ => {}
     }
     // Another program of that name is another program.
@@ -75,8 +91,8 @@ mod tests {
         SPY(secure_getenv)
     "#;
 
-    #[test]
-    fn manpath_asks_for_no_variable_but_those_that_count() {
+    /// The variables that a program asks for in one of these ways, but for those that every one may ask for.
+    fn asked(program: &str, ways: &[(&[&str], &str, &str)]) -> BTreeSet<String> {
         let directory = tempfile::tempdir().unwrap();
         let (source, spy) = (directory.path().join("spy.c"), directory.path().join("spy.so"));
         std::fs::write(&source, SPY).unwrap();
@@ -84,24 +100,49 @@ mod tests {
         made.args(["-shared", "-fPIC", "-o"]).arg(&spy).arg(&source);
         assert!(made.status().unwrap().success());
         let mut asked = BTreeSet::new();
-        for (options, manpath) in [(&[][..], ""), (&["-g"], ""), (&[], "/man:"), (&["-d"], ":/a")] {
-            let mut command = Command::new("/usr/bin/manpath");
-            command.args(options).env("LD_PRELOAD", &spy).env_remove("MANPATH");
-            if !manpath.is_empty() {
-                command.env("MANPATH", manpath);
+        for (options, name, value) in ways {
+            let mut command = Command::new(program);
+            command.args(*options).env("LD_PRELOAD", &spy).env_remove("MANPATH");
+            if !name.is_empty() {
+                command.env(name, value);
             }
             let said = command.output().unwrap().stderr;
             let said = String::from_utf8_lossy(&said).into_owned();
-            asked.extend(
-                said.lines().filter_map(|line| line.strip_prefix("asked ")).map(str::to_owned),
-            );
+            let names = said.lines().filter_map(|line| line.strip_prefix("asked "));
+            asked.extend(names.map(str::to_owned));
         }
+        asked.retain(|name| !C_LIBRARY.iter().any(|begin| name.starts_with(begin)));
+        asked
+    }
+
+    #[test]
+    fn manpath_asks_for_no_variable_but_those_that_count() {
+        let ways: &[(&[&str], &str, &str)] = &[
+            (&[], "", ""),
+            (&["-g"], "", ""),
+            (&[], "MANPATH", "/man:"),
+            (&["-d"], "MANPATH", ":/a"),
+        ];
+        let mut asked = asked("/usr/bin/manpath", ways);
         assert!(asked.contains("MANPATH"), "{asked:?}");
-        let counts = |name: &String| {
-            MANPATH.contains(&name.as_str())
-                || C_LIBRARY.iter().any(|begin| name.starts_with(begin))
-        };
-        asked.retain(|name| !counts(name));
+        asked.retain(|name| !MANPATH.contains(&name.as_str()));
         assert_eq!(asked, BTreeSet::new());
+    }
+
+    #[test]
+    fn what_modulefiles_ask_asks_for_no_variable_but_those_that_count() {
+        let mut whole = BTreeSet::new();
+        for name in ASKED_BY_MODULEFILES {
+            let program = format!("/usr/bin/{name}");
+            assert!(follows(program.as_bytes()));
+            let options: [&[&str]; 6] =
+                [&[], &["-a"], &["--help"], &["--no-such"], &["/usr/bin/sh"], &["-u", "root"]];
+            let ways = options.map(|options| (options, "", ""));
+            whole.extend(asked(&program, &ways));
+        }
+        // Another of coreutils', which is not among them, would show.
+        assert!(asked("/usr/bin/ls", &[(&[], "", "")]).contains("QUOTING_STYLE"));
+        whole.retain(|name| !USUAL.contains(&name.as_str()));
+        assert_eq!(whole, BTreeSet::new());
     }
 }

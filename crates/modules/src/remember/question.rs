@@ -102,6 +102,7 @@ impl ProcessSurroundings {
         for name in [system.nodename(), system.release(), system.version(), system.machine()] {
             add(name.to_bytes());
         }
+        add(system.domainname().to_bytes());
         for fd in 0..3 {
             add(&descriptor_kind(fd).to_ne_bytes());
         }

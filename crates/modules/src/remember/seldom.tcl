@@ -83,13 +83,34 @@ proc unrepeatable {what args} {
 }
 
 # Of other programs nobody knows what they depend on. Before one is started, Tcl makes a file
-# for what it says.
+# for what it says, below TMPDIR.
 proc starts {command operation} {
+    note_variable PATH
     note_names
-    if {[lrange $command 1 end] ne {-ignorestderr 2>/dev/null manpath}} {
+    set words [lrange $command 1 end]
+    if {$words eq {-ignorestderr 2>/dev/null manpath}} return
+    if {[is_known_program $words]} {
+        note_variable TMPDIR
+        file exists /.becalm:temporary
+    } else {
         note unrepeatable:program
     }
     return
+}
+
+# Whether exec starts one program that is followed (programs.rs), and waits for it.
+proc is_known_program {words} {
+    foreach option {-ignorestderr -keepnewline --} {
+        if {[lindex $words 0] eq $option} {
+            set words [lrange $words 1 end]
+        }
+    }
+    foreach word $words {
+        if {$word ne {2>/dev/null} && [regexp {^2?[|<>&]|&$} $word]} {
+            return 0
+        }
+    }
+    return [regexp {^(?:(?:/usr)?/bin/)?(?:%PROGRAMS%)$} [lindex $words 0]]
 }
 
 proc opens {command operation} {

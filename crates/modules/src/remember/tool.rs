@@ -6,6 +6,8 @@ use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use super::programs::ASKED_BY_MODULEFILES;
+
 /// A first line is not longer (binfmt_script(5) takes 256 bytes).
 const LINE_MOST: u64 = 256;
 
@@ -39,10 +41,13 @@ impl ToolLanguage {
     }
 
     /// What the first lua evaluates before the tool's own script.
-    pub fn prelude(self) -> Option<&'static str> {
+    pub fn prelude(self) -> Option<String> {
         match self {
             ToolLanguage::Tcl => None,
-            ToolLanguage::Lua => Some(include_str!("prelude.lua")),
+            ToolLanguage::Lua => {
+                let text = include_str!("prelude.lua");
+                Some(text.replace("%PROGRAMS%", &ASKED_BY_MODULEFILES.join(" ")))
+            }
         }
     }
 
@@ -92,7 +97,8 @@ impl ToolLanguage {
 fn code_of(text: &str) -> String {
     let lines = text.lines().map(str::trim_start);
     let code = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
-    code.flat_map(|line| [line, "\n"]).collect()
+    let code: String = code.flat_map(|line| [line, "\n"]).collect();
+    code.replace("%PROGRAMS%", &ASKED_BY_MODULEFILES.join("|"))
 }
 
 impl AnsweringTool {

@@ -95,6 +95,9 @@ impl User {
         stage: &Stage,
         act: impl FnOnce() -> T,
     ) -> Result<T, UserError> {
+        // What it runs is the user's to look into, and root's environment is not.
+        let for_another_user = geteuid().is_root() && self.user != 0;
+        let stage = Stage { for_another_user, ..stage.clone() };
         let played = stage.play(|| match self.become_it() {
             Ok(()) => Ok(act()),
             Err(error) => Err(error.raw_os_error()),

@@ -66,8 +66,12 @@ impl FollowedCommand<'_> {
                 if result == 0 {
                     tell(thread, at, &raw[..size])?;
                 }
+                let is_directory =
+                    told.is_ok_and(|it: StatAttributes| it.mode & libc::S_IFMT == libc::S_IFDIR);
+                if self.temporary.is_expected() && is_directory {
+                    self.add(directory_for_files(&path));
                 // Name services look whether their root is still the one that they know.
-                if !(self.asks_for_user && path.as_bytes() == b"/") {
+                } else if !(self.asks_for_user && path.as_bytes() == b"/") {
                     self.add(AnswerDependency::Attributes { path, follow, told });
                 }
                 result
@@ -186,4 +190,11 @@ fn repeated(entry: &CallEntry, path: &CStr, into: &mut [u8]) -> i64 {
         }
         result => result,
     }
+}
+
+/// What is asked of a directory in which a file is about to be made for a moment: that it is one. Others make
+/// files there all the time.
+fn directory_for_files(path: &CStr) -> AnswerDependency {
+    let within = CString::new([path.to_bytes(), b"/."].concat()).unwrap_or_default();
+    AnswerDependency::Access { path: within, mode: libc::X_OK as u32, effective: false, told: 0 }
 }

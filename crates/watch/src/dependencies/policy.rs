@@ -118,6 +118,9 @@ impl EnteredCall<'_> {
                     false => Err(unrepeatable("it keeps its standard input")),
                 }
             }
+            // As lua opens anew what is compiled (freopen(3)): a file that was opened, by a number like its own.
+            "dup" if fd > 2 => Ok(Question::Nothing),
+            "dup2" | "dup3" if fd > 2 && second as i32 > 2 => Ok(Question::Nothing),
             "close" if fd > 2 => Ok(Question::Nothing),
             "read" | "pread64" | "readv" | "preadv" | "getdents" | "getdents64" => {
                 match self.end(fd)? {
@@ -153,6 +156,8 @@ impl EnteredCall<'_> {
                 Ok(Question::Nothing)
             }
             "getsockname" if fd <= 2 && self.command.is_none() => Ok(Question::Descriptor(fd)),
+            // Tcl makes a channel of its own pipes and files, none of which is a socket.
+            "getsockname" if is_tool && fd > 2 => Ok(Question::Nothing),
             "fstat" => self.open_file(fd),
             "write" => self.write(fd, vec![(second, third)]),
             "writev" => self.write(fd, self.parts(second, third)?),

@@ -21,6 +21,11 @@ impl TemporaryFiles {
         self.is_expected = true;
     }
 
+    /// Whether one is about to be made.
+    pub fn is_expected(&self) -> bool {
+        self.is_expected
+    }
+
     /// Whether an open with these flags makes it.
     pub fn is_made_by(&mut self, flags: u64) -> bool {
         const NEW: u64 = (libc::O_CREAT | libc::O_EXCL) as u64;

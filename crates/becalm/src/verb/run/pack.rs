@@ -132,6 +132,10 @@ fn begin(pack: &OpenedPack, asked: Option<PackForm>, command: &launch::Command) 
     }
 }
 
+/// With less room for memory, the start is left as it is: a pack takes tens of megabytes more, and where they do not
+/// fit, the kernel kills the program as it executes it (execve(2), "past the point of no return").
+const NEEDED_MEMORY: u64 = 4 << 30;
+
 /// What the pack's own code would find, too, as far as it takes no metadata operation: said here,
 /// since that code says nothing.
 fn surely_refused(pack: &OpenedPack) -> Option<String> {
@@ -143,6 +147,10 @@ fn surely_refused(pack: &OpenedPack) -> Option<String> {
         return Some(
             "the limit of the stack (ulimit -s) is not that under which it was packed".into(),
         );
+    }
+    let memory = rustix::process::getrlimit(rustix::process::Resource::As).current;
+    if memory.is_some_and(|most| most < NEEDED_MEMORY) {
+        return Some("memory is limited (ulimit -v), and a pack takes more of it".into());
     }
     let obeyed = |name: &str| {
         name.starts_with("LD_") || name.starts_with("MALLOC_") || name == "GLIBC_TUNABLES"
