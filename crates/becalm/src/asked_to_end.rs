@@ -1,7 +1,7 @@
 //! becalm is asked to end (Ctrl-C, `kill`, a terminal that closes) while it changes files, or waits for commands.
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use launch::{EndRequests, Ended, NotedEnd, StageError};
 use prove::ProofError;
@@ -41,8 +41,13 @@ impl FileChanges {
     }
 }
 
+/// How files are changed by a state directory: another becalm that is at work there is waited for.
+pub fn journal_options(state: PathBuf) -> remedy::Options<'static> {
+    remedy::Options { waits: Some(&waits_for_another), ..remedy::Options::new(state) }
+}
+
 /// Says that another becalm is waited for, which works with the same state directory.
-pub fn waits_for_another(state: &Path) {
+fn waits_for_another(state: &Path) {
     let state = term::quoted_path(state);
     term::warn(&format!("another becalm is at work ({state}): waiting until it has ended"));
 }

@@ -19,8 +19,8 @@ fn reasons(starts: &StartOutcomes) -> [(u64, &'static str, &'static str); 5] {
         (
             starts.shell,
             "would show",
-            "where the script could tell (a CHLD trap, a limit, variables for one command, a \
-             redirection)",
+            "where the script could tell: a CHLD trap, a limit, variables for one command, a \
+             redirection",
         ),
         (
             starts.variables,
@@ -49,10 +49,10 @@ pub fn words(counted: &CountedStarts) -> String {
     let all = std::iter::once(others).chain(reasons(known));
     let told: Vec<String> = all
         .filter(|(number, ..)| *number > 0)
-        .map(|(number, _, reason)| format!("{}: {reason}", number::count(number)))
+        .map(|(number, _, reason)| format!("{} ({reason})", number::count(number)))
         .collect();
     if !told.is_empty() {
-        text.push_str(&format!("; the rest because of {}", told.join("; ")));
+        text.push_str(&format!("; not avoided: {}", told.join(", ")));
     }
     let exported = exported_for_programs();
     if known.variables > 0 && !exported.is_empty() {

@@ -4,7 +4,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use image::squash::UnnamedImage;
-use remedy::{Error, Options, Plan, Step};
+use remedy::{Error, Plan, Step};
+
+use crate::asked_to_end::journal_options;
 
 /// Gives an image its name: in place of what has it, or, if it is to be new, only where nothing has.
 /// Where no journal can be kept, it is named without, and that is said.
@@ -19,7 +21,7 @@ pub fn keep(image: UnnamedImage, title: String, is_new: bool) -> anyhow::Result<
     let state = remedy::state_directory();
     let named = match &state {
         Ok(state) => {
-            let options = Options::new(state.clone());
+            let options = journal_options(state.clone());
             image.named_by(|| remedy::apply(&plan, &options).map(drop))
         }
         Err(_) => Err(Error::NoState),

@@ -42,7 +42,7 @@ impl Page {
         say("cause", facts.cause(call).name().to_owned());
         say("process", of_process(event.process, recording));
         if let Some(exec) = recording.program(event.process, event.start) {
-            say("command", term::shell_line(&exec.argv));
+            say("command", term::shell_line(exec.words()));
             say("in", path(exec.cwd));
         }
         if event.thread != recording.process(event.process).pid {

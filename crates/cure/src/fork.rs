@@ -136,7 +136,11 @@ fn edit(input: &PlanInput, line: &ScriptLine, advice: &Advice) -> Option<Cure> {
     let effect = without_program(input.recording, path, line.line, &advice.program);
     Some(Cure {
         storm: Storm::Fork,
-        text: format!("In {file}:{}: write `{write}` instead of `{instead_of}`", line.line),
+        text: match instead_of.contains('`') {
+            // Between more of them nobody sees which are to go.
+            true => format!("In {file}:{}: write {write} instead of {instead_of}", line.line),
+            false => format!("In {file}:{}: write `{write}` instead of `{instead_of}`", line.line),
+        },
         command: None,
         actor: CureActor::Author,
         owner: None,

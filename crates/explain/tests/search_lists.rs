@@ -38,6 +38,22 @@ fn the_variable_whose_directories_are_searched_is_named_with_what_never_hit_and_
     assert_eq!(source["ops_in_best_order"], 20 * 2);
 }
 
+/// As of perl, which searches its own directories behind those of PERL5LIB.
+#[test]
+fn what_a_program_searches_besides_is_none_of_the_variables() {
+    let mut directories = numbered("/opt/p", 20);
+    let list = directories.join(":");
+    directories.extend(numbered("/usr/lib/own", 6));
+    let mut tale = Tale::of("/opt/bin/app", &["app"], &[("R_LIBS", &list)]);
+    searched(&mut tale, &directories, &numbered("Some/M", 20), 25);
+    let findings = tale.explained();
+    let storm = only(&findings, Storm::SearchList);
+    let title = "20 names were searched in up to 26 directories, 20 of them from R_LIBS";
+    assert_eq!(storm.title, title);
+    let source = source(storm, "search_list");
+    assert_eq!((&source["given"], &source["directories"]), (&20.into(), &26.into()));
+}
+
 /// As of forty modules in as many directories.
 #[test]
 fn what_the_first_and_the_second_directory_have_is_found_in_these() {

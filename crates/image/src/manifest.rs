@@ -29,6 +29,10 @@ pub struct Manifest {
     pub fingerprint: Fingerprint,
     /// What the order of its files comes from; none: they are ordered by path.
     pub trace: Option<String>,
+    /// The working directory of the command that the order comes from; none: it comes from a recording, or
+    /// nobody noted it.
+    #[serde(default)]
+    pub traced_in: Option<String>,
     /// The words by which the traced command is known again: its program, and what follows up to the
     /// first word that is no option; none: nobody knows.
     #[serde(default)]

@@ -33,6 +33,16 @@ const MOST_OUTSIDE: usize = 500;
 const A_SECOND: Duration = Duration::from_millis(1100);
 /// What is written to all the time never settles: it is then seen to be newer at the next change.
 const MOST_SCANS: usize = 3;
+
+/// What the order of an image's files comes from.
+#[derive(Clone, Debug)]
+pub struct ImageTrace {
+    /// The recording's name, or the command as a shell takes it.
+    pub text: String,
+    /// The command's working directory; none for a recording.
+    pub directory: Option<String>,
+}
+
 /// How an image is made.
 pub struct ImageOptions<'a> {
     /// How it is compressed.
@@ -50,7 +60,7 @@ pub struct ImageOptions<'a> {
     /// The words by which the command is known again that says so.
     pub command: &'a [String],
     /// What that order comes from, for the image's manifest.
-    pub trace: Option<String>,
+    pub trace: Option<ImageTrace>,
     /// Leave out what may not be read, rather than fail.
     pub skip_unreadable: bool,
     /// Leave out sockets, rather than fail.
@@ -203,7 +213,18 @@ pub fn build(
     Ok((out.unnamed(), built))
 }
 
-/// What the paths look like now, if an image could be made of them: all that [`build`] asks, but for
+/// What an image would be made of.
+#[derive(Clone, Copy, Debug)]
+pub struct PackableSources {
+    /// Files, directories and links.
+    pub entries: u64,
+    /// Files among them: each once, however many names it has.
+    pub files: u64,
+    /// The sum of the files' sizes.
+    pub bytes: u64,
+}
+
+/// What is there to pack, if an image could be made of the paths: all that [`build`] asks, but for
 /// room. Writes nothing.
 ///
 /// # Errors
@@ -212,13 +233,18 @@ pub fn could_be_built(
     paths: &[PathBuf],
     target: &Path,
     options: &ImageOptions<'_>,
-) -> Result<Fingerprint, ImageError> {
+) -> Result<PackableSources, ImageError> {
     check(target, options)?;
     let layout = ImageLayout::of(paths)?;
     check_place(target, &layout)?;
     let tree = FileTree::scan(layout, options.scan())?;
     can_be_read(&tree, options)?;
-    Ok(tree.fingerprint())
+    let is_file = |node: &&FileNode| {
+        node.first_name.is_none() && matches!(node.kind, FileNodeKind::File { .. })
+    };
+    let files = tree.nodes.iter().filter(is_file).count() as u64;
+    let Fingerprint { entries, bytes, .. } = tree.fingerprint();
+    Ok(PackableSources { entries, files, bytes })
 }
 
 /// Whether this user may read the content of all files.
@@ -326,10 +352,12 @@ pub(crate) fn write(
     let WrittenFacts { mut outside, unchecked, opened } =
         WrittenFacts::of(tree, &healing.first, out, start, &summary)?;
     outside.retain(|one| !is_there(one));
+    let trace = options.trace.as_ref().filter(|_| summary.traced > 0);
     let manifest = Manifest {
         layout: tree.layout.clone(),
         fingerprint: sources.clone(),
-        trace: options.trace.clone().filter(|_| summary.traced > 0),
+        trace: trace.map(|trace| trace.text.clone()),
+        traced_in: trace.and_then(|trace| trace.directory.clone()),
         command: options.command.to_vec(),
         traced: summary.traced,
         front: summary.front,

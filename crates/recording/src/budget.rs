@@ -65,6 +65,9 @@ fn size(record: &Record) -> usize {
             let variables = env.iter().flat_map(|(name, value)| [name, value]);
             inline + texts(argv.iter().chain(variables))
         }
+        Record::Words { words, .. } => {
+            inline + words.iter().map(|word| text_of(word.bytes().len())).sum::<usize>()
+        }
         Record::Image {
             image: MappedElf { soname, needed, rpath, runpath, interpreter }, ..
         } => {
@@ -89,6 +92,10 @@ pub(crate) fn components(path: &[u8]) -> usize {
 }
 
 fn texts<'a>(texts: impl Iterator<Item = &'a String>) -> usize {
+    texts.map(|text| text_of(text.len())).sum()
+}
+
+fn text_of(length: usize) -> usize {
     // A short text takes what the allocator gives at least.
-    texts.map(|text| size_of::<String>() + text.len().max(16)).sum()
+    size_of::<String>() + length.max(16)
 }

@@ -157,6 +157,10 @@ impl Recording {
                 let call = call.ok_or(RecordingReadError::Damaged("a range of no call"))?;
                 self.ranges.insert(call, range);
             }
+            Record::Words { process, words } => {
+                let exec = self.process_mut(process)?.execs.last_mut();
+                exec.ok_or(RecordingReadError::Damaged("words of no exec"))?.exact_argv = words;
+            }
             Record::Signal { process, thread, signal, at } => {
                 self.process_mut(process)?;
                 self.signals += 1;

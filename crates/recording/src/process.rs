@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{ByteUnits, Micros, Nanos, Origin, PathId};
+use crate::{ByteUnits, Micros, Name, Nanos, Origin, PathId};
 
 /// A process of a recording: its place in the order of their starts. Unlike a pid it is never
 /// used twice.
@@ -75,6 +75,9 @@ pub struct Exec {
     pub image: PathId,
     /// The arguments, lossily decoded; cut after 32 KiB.
     pub argv: Vec<String>,
+    /// The same exactly, where the decoded words do not tell it: a record of its own.
+    #[serde(skip)]
+    pub exact_argv: Vec<Name>,
     /// The working directory.
     pub cwd: PathId,
     /// The dynamic loader (`PT_INTERP`), if any.
@@ -93,9 +96,18 @@ impl Exec {
             path,
             image: path,
             argv: Vec::new(),
+            exact_argv: Vec::new(),
             cwd,
             loader: None,
             env: Vec::new(),
+        }
+    }
+
+    /// The arguments, byte for byte, but of a recording by an older becalm.
+    pub fn words(&self) -> Vec<Name> {
+        match self.exact_argv.is_empty() {
+            true => self.argv.iter().map(Name::of).collect(),
+            false => self.exact_argv.clone(),
         }
     }
 }

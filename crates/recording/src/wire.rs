@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ByteUnits, Event, Exec, ExitStatus, FileRange, LetGo, MappedElf, MountChange, Nanos, Origin,
-    ProcessId, StartCall, Touch, Usage,
+    ByteUnits, Event, Exec, ExitStatus, FileRange, LetGo, MappedElf, MountChange, Name, Nanos,
+    Origin, ProcessId, StartCall, Touch, Usage,
 };
 
 /// The first bytes of every recording; the digit is the format's version.
@@ -139,6 +139,13 @@ pub enum Record {
     Touch(Touch),
     /// Which part of its file the `Call` before it was about: of calls that say so themselves.
     Range(FileRange),
+    /// The arguments of a process's last exec, exactly: of one whose decoded arguments do not tell them.
+    Words {
+        /// Which process.
+        process: ProcessId,
+        /// Its arguments.
+        words: Vec<Name>,
+    },
 }
 
 /// A blind spot: what happened that the recorder cannot see, or had to change.

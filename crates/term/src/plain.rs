@@ -21,14 +21,18 @@ pub fn plain(text: &str) -> String {
     plain
 }
 
-/// One word as a shell takes it back, byte for byte: bare where it may be, in `'…'` where it
-/// must be, in `$'…'` (bash, zsh, ksh, POSIX 2024) where it holds what is no text.
+/// One word as a shell takes it back, byte for byte: bare where it may be, in `'…'` where it must be,
+/// which sh, bash, dash, ksh, zsh, fish and tcsh read alike, at a prompt, too. What is no text is spelt
+/// out: by `printf` in a substitution, which tcsh refuses, and fish before 3.4; where a newline ends it,
+/// which a substitution loses, in `$'…'` (bash, zsh, ksh, POSIX 2024), which dash takes for another word,
+/// and tcsh 6.24 where it is no UTF-8.
 pub fn quoted(word: impl AsRef<OsStr>) -> String {
     let word = word.as_ref().as_bytes();
     match std::str::from_utf8(word) {
         Ok(text) if is_plain_word(text) => text.to_owned(),
         Ok(text) if !text.chars().any(is_steering) => single_quoted(text),
-        _ => dollar_quoted(word),
+        _ if word.ends_with(b"\n") => dollar_quoted(word),
+        _ => print_quoted(word),
     }
 }
 
@@ -47,15 +51,18 @@ pub fn shell_line(words: impl IntoIterator<Item: AsRef<OsStr>>) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// In quotes, a backslash before another or before a quote is one that quotes to fish alone: it stands
-/// outside of them.
+/// In quotes, a backslash before another or before a quote is one that quotes to fish alone, and an
+/// exclamation mark, unless a blank or `=` follows, calls an earlier command back in tcsh, where a
+/// backslash hides it: both stand outside of them.
 fn single_quoted(text: &str) -> String {
     let mut quoted = String::from("'");
     let mut chars = text.chars().peekable();
     while let Some(char) = chars.next() {
         match (char, chars.peek()) {
             ('\'', _) => quoted.push_str(r"'\''"),
-            ('\\', None | Some('\\' | '\'')) => quoted.push_str(r"'\\'"),
+            ('\\', None | Some('\\' | '\'' | '!')) => quoted.push_str(r"'\\'"),
+            ('!', Some(' ' | '=')) => quoted.push('!'),
+            ('!', _) => quoted.push_str(r"'\!'"),
             _ => quoted.push(char),
         }
     }
@@ -63,31 +70,42 @@ fn single_quoted(text: &str) -> String {
     quoted
 }
 
+/// The format that printf(1) prints as the word.
+fn print_quoted(word: &[u8]) -> String {
+    // dash's printf reads an escape before it looks for `%`, and any may take `-` for an option.
+    let format = spelt_out(word).replace('%', "%%");
+    let format = format.strip_prefix('-').map_or(format.clone(), |rest| format!("\\055{rest}"));
+    format!("\"$(printf '{format}')\"")
+}
+
 fn dollar_quoted(word: &[u8]) -> String {
-    let mut text = String::from("$'");
+    format!("$'{}'", spelt_out(word))
+}
+
+/// Bytes in octal, because `\x41` would take in a hexadecimal digit that follows, but for what is itself
+/// in quotes of each kind: to a shell that does not know the form the whole is then an error or another
+/// word, but one word, and nothing in it is run.
+fn spelt_out(word: &[u8]) -> String {
+    let mut text = String::new();
     for byte in word {
         match byte {
-            b'\\' => text.push_str(r"\\"),
-            // A quote is spelt out, too: to a shell that knows no `$'…'` the whole is then another
-            // word, but one word, and nothing in it is run.
-            b' '..=b'~' if *byte != b'\'' => text.push(char::from(*byte)),
-            // Octal, because `\x41` would take in a hexadecimal digit that follows.
+            b' '..=b'~' if !b"'\"\\$`!".contains(byte) => text.push(char::from(*byte)),
             _ => {
                 let _ = write!(text, "\\{byte:03o}");
             }
         }
     }
-    text.push('\'');
     text
 }
 
-/// A word that every shell takes as it stands: zsh puts a program's path for `=ls`.
+/// A word that every shell takes as it stands: zsh puts a program's path for `=ls`, and a pattern's names
+/// for `a^b` where it has extended ones; fish puts its process's number for `%self`.
 fn is_plain_word(text: &str) -> bool {
-    !text.is_empty() && !text.starts_with('=') && text.chars().all(is_bare)
+    !text.is_empty() && !text.starts_with(['=', '%']) && text.chars().all(is_bare)
 }
 
 fn is_bare(char: char) -> bool {
-    char.is_alphanumeric() || "/._-+=:,@%^".contains(char)
+    char.is_alphanumeric() || "/._-+=:,@%".contains(char)
 }
 
 /// Whether a terminal takes a character for more than itself.
@@ -126,26 +144,12 @@ mod tests {
         assert_eq!(quoted_path("-"), "./-");
     }
 
-    #[test]
-    fn bash_reads_a_quoted_word_back_byte_for_byte() {
-        let words: [&[u8]; 10] = [
-            b"plain.becalm",
-            b"A=1",
-            b"=ls",
-            b"",
-            b"two words",
-            b"it's",
-            b"$HOME;`id`\\",
-            b"new\nline\x1b[0m\x01f",
-            b"\xff\xfe'1",
-            "Gr\u{fc}\u{df}e".as_bytes(),
-        ];
-        for word in words {
-            let quoted = quoted(OsStr::from_bytes(word));
-            let script = format!("printf %s {quoted}");
-            let said = Command::new("bash").arg("-c").arg(script).output().unwrap();
-            assert_eq!(said.stdout, word, "{quoted}");
-        }
+    /// What a shell makes of a word in a line: nothing where it refuses the line.
+    fn read_by(shell: &str, word: &[u8], directory: &Path) -> (String, Vec<u8>) {
+        let line = format!("/usr/bin/printf '%s|' {}", quoted(OsStr::from_bytes(word)));
+        let mut shell = Command::new(shell);
+        let said = shell.current_dir(directory).args(["-c", &line]).output().unwrap();
+        (line, said.stdout)
     }
 
     #[test]
@@ -160,27 +164,70 @@ mod tests {
             r"\n",
             "$x`y`\"",
             "Gr\u{fc}\u{df}e *",
+            "plain.becalm",
+            "A=1",
+            "=ls",
+            "%self",
+            "a^b",
+            "",
+            "a!b",
+            "!!",
+            r"\!$",
+            r"\\!'",
+            "if ! [ a != b ]; then !",
         ];
-        for shell in ["bash", "dash", "zsh", "fish"] {
+        let directory = tempfile::tempdir().unwrap();
+        for shell in ["sh", "bash", "dash", "zsh", "fish", "tcsh"] {
             for word in words {
-                let script = format!("printf %s {}", quoted(word));
-                let said = Command::new(shell).args(["-c", &script]).output().unwrap();
-                assert_eq!(String::from_utf8_lossy(&said.stdout), word, "{shell}: {script}");
+                let (line, read) = read_by(shell, word.as_bytes(), directory.path());
+                assert_eq!(String::from_utf8_lossy(&read), format!("{word}|"), "{shell}: {line}");
             }
         }
         assert_eq!(quoted(r"s/\(a\)/\1/"), r"'s/\(a\)/\1/'");
+        assert_eq!(quoted("if ! [ a != b ]"), "'if ! [ a != b ]'");
     }
 
-    /// dash knows no `$'…'`.
+    const NO_TEXT: [&[u8]; 6] = [
+        b"new\nline\x1b[0m\x011f",
+        b"\xff\xfe'1",
+        b"-v\x01%d%%",
+        b"p';touch run #\nz!!",
+        b"a\\';touch run;'\nb",
+        b"$(touch run)'\n`touch run`\"; touch run; \"",
+    ];
+
     #[test]
-    fn a_shell_that_cannot_read_a_word_back_takes_it_for_one_word_all_the_same() {
+    fn what_is_no_text_is_read_back_byte_for_byte_or_refused_and_nothing_in_it_is_run() {
         let directory = tempfile::tempdir().unwrap();
-        for word in ["p';touch run #\nz", "a\\';touch run;'\n", "$(touch run)'\n`touch run`"] {
-            let script = format!("printf '%s\\0' {}", quoted(word));
-            let mut dash = Command::new("dash");
-            let said = dash.current_dir(&directory).args(["-c", &script]).output().unwrap();
-            assert_eq!(said.stdout.iter().filter(|byte| **byte == 0).count(), 1, "{script}");
-            assert!(!directory.path().join("run").exists(), "{script}");
+        for word in NO_TEXT {
+            for shell in ["sh", "bash", "dash", "zsh", "fish", "tcsh"] {
+                let (line, read) = read_by(shell, word, directory.path());
+                let expected = if shell == "tcsh" { Vec::new() } else { [word, b"|"].concat() };
+                assert_eq!(read, expected, "{shell}: {line}");
+            }
         }
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+
+    /// A substitution loses the newline; dash and fish know no `$'…'`, tcsh 6.24 takes its bytes for
+    /// characters.
+    #[test]
+    fn a_word_that_a_newline_ends_is_read_back_by_bash_and_zsh_and_is_one_word_to_all() {
+        let directory = tempfile::tempdir().unwrap();
+        for word in NO_TEXT.map(|word| [word, b"\n"].concat()) {
+            for shell in ["bash", "zsh", "dash", "fish", "tcsh"] {
+                let (line, read) = read_by(shell, &word, directory.path());
+                match shell {
+                    "bash" | "zsh" => {
+                        assert_eq!(read, [&word[..], b"|"].concat(), "{line}")
+                    }
+                    "dash" | "tcsh" => {
+                        assert_eq!(read.iter().filter(|byte| **byte == b'|').count(), 1, "{line}");
+                    }
+                    _ => assert_eq!(read, b"", "{shell}: {line}"),
+                }
+            }
+        }
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
     }
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use proc::{ProcessStat, ProcessStatus};
 use recording::Nanos;
 use rustix::io::Errno;
-use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+use rustix::process::{Pid, WaitId, WaitIdOptions, geteuid, waitid};
 
 use crate::ptrace::{PtraceStop, Resume, StoppedThread, TraceError};
 use crate::signals;
@@ -47,6 +47,8 @@ pub struct ProgramAtExec {
     pub maps: String,
     /// The processor time of the process's threads until then.
     pub own_cpu: Duration,
+    /// Whether it did not get rights of its own, because it is traced.
+    pub lost_rights: bool,
 }
 
 /// Lets a child go on that this thread traces, and that is stopped, until it has ended; it is then
@@ -114,7 +116,8 @@ fn own_cpu(pid: i32) -> Option<Duration> {
 impl ProgramAtExec {
     fn of(pid: i32) -> Option<ProgramAtExec> {
         let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
-        Some(ProgramAtExec { maps, own_cpu: own_cpu(pid)? })
+        let lost_rights = !geteuid().is_root() && launch::lost_rights(pid);
+        Some(ProgramAtExec { maps, own_cpu: own_cpu(pid)?, lost_rights })
     }
 }
 

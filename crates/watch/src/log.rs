@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use recording::{
-    Blind, Event, FileRange, LetGo, MappedElf, MountChange, Nanos, PathId, ProcessId, Record,
+    Blind, Event, Exec, FileRange, LetGo, MappedElf, MountChange, Nanos, PathId, ProcessId, Record,
     RecordingSummary, Touch, Writer,
 };
 use rustc_hash::FxHashSet;
@@ -136,6 +136,15 @@ impl RecordingLog {
 
     pub fn record(&mut self, record: &Record) {
         self.writer.record(record);
+    }
+
+    /// Records what a process has become.
+    pub fn executed(&mut self, process: ProcessId, mut exec: Exec) {
+        let words = std::mem::take(&mut exec.exact_argv);
+        self.record(&Record::Exec { process, exec });
+        if !words.is_empty() {
+            self.record(&Record::Words { process, words });
+        }
     }
 
     /// The blind spots recorded so far.

@@ -2,7 +2,11 @@
 //! kernel laid out (arguments, environment, auxiliary vector; see getauxval(3)) and the ELF
 //! headers it points to.
 
+use std::ffi::OsStr;
 use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+
+use recording::Name;
 
 use crate::memory;
 
@@ -11,6 +15,8 @@ use crate::memory;
 pub(crate) struct ExecutedProgram {
     /// Arguments, cut after [`ARGV_KEPT`] bytes.
     pub argv: Vec<String>,
+    /// The same exactly, where decoding loses something of them.
+    pub exact_argv: Vec<Name>,
     /// Environment variables that steer searches.
     pub env: Vec<(String, String)>,
     /// The difference between the executable's addresses in memory and in its file.
@@ -24,6 +30,15 @@ pub(crate) struct ExecutedProgram {
 }
 
 impl ExecutedProgram {
+    fn set_arguments(&mut self, arguments: impl IntoIterator<Item = Vec<u8>>) {
+        let words = shortened(arguments);
+        if words.iter().any(|word| std::str::from_utf8(word).is_err()) {
+            self.exact_argv = words.iter().map(|word| Name::of(OsStr::from_bytes(word))).collect();
+        }
+        let decoded = words.iter().map(|word| String::from_utf8_lossy(word).into_owned());
+        self.argv = decoded.collect();
+    }
+
     /// Whether its loader is musl's, which is its C library, too.
     pub fn has_musl(&self) -> bool {
         let name = self.loader.as_deref().and_then(|path| path.rsplit(|byte| *byte == b'/').next());
@@ -116,12 +131,10 @@ pub(crate) fn read(tid: i32, stack_pointer: u64, word: usize) -> Option<Executed
 fn from_stack(tid: i32, stack: &ProgramStack) -> Option<ExecutedProgram> {
     let (arguments, at) = stack.addresses(stack.word)?;
     let (environment, at) = stack.addresses(at)?;
-    let argv = arguments.iter().map(|address| text(tid, stack, *address));
-    let mut program = ExecutedProgram {
-        argv: shortened(argv),
-        env: env_of(tid, stack, &environment),
-        ..ExecutedProgram::default()
-    };
+    let argv = arguments.iter().map(|address| string_at(tid, stack, *address));
+    let mut program =
+        ExecutedProgram { env: env_of(tid, stack, &environment), ..ExecutedProgram::default() };
+    program.set_arguments(argv);
     read_vector(tid, stack, at, &mut program)?;
     Some(program)
 }
@@ -153,18 +166,18 @@ fn read_vector(
 /// them, in /proc. What cannot be read is left empty.
 pub(crate) fn of_running(tid: i32) -> ExecutedProgram {
     let read = |name: &str| std::fs::read(format!("/proc/{tid}/{name}")).unwrap_or_default();
-    let words = |text: Vec<u8>| -> Vec<String> {
-        let words = text.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into());
-        words.collect()
+    let words = |text: Vec<u8>| -> Vec<Vec<u8>> {
+        text.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect()
     };
     let mut argv = words(read("cmdline"));
     argv.pop();
     let env = words(read("environ")).into_iter().filter_map(|text| {
+        let text = String::from_utf8_lossy(&text);
         let (name, value) = text.split_once('=')?;
         is_kept(name).then(|| (name.to_owned(), value.to_owned()))
     });
-    let mut program =
-        ExecutedProgram { argv: shortened(argv), env: env.collect(), ..Default::default() };
+    let mut program = ExecutedProgram { env: env.collect(), ..Default::default() };
+    program.set_arguments(argv);
     let word = if is_narrow(tid) { 4 } else { 8 };
     let stack = ProgramStack { base: 0, bytes: read("auxv"), word };
     // Without it, what is left out is where its loader lies.
@@ -179,9 +192,9 @@ pub(crate) fn is_narrow(tid: i32) -> bool {
     file.and_then(|mut file| file.read_exact(&mut class)).is_ok() && class[4] == 1
 }
 
-fn text(tid: i32, stack: &ProgramStack, address: u64) -> String {
+fn string_at(tid: i32, stack: &ProgramStack, address: u64) -> Vec<u8> {
     if let Some(string) = stack.string(address) {
-        return String::from_utf8_lossy(string).into_owned();
+        return string.to_vec();
     }
     // Beyond the copy: a read of its own.
     let mut size = STRING_FIRST;
@@ -191,24 +204,26 @@ fn text(tid: i32, stack: &ProgramStack, address: u64) -> String {
         bytes.truncate(got);
         let end = bytes.iter().position(|byte| *byte == 0);
         if end.is_some() || got < size || size >= STRING_MOST {
-            return String::from_utf8_lossy(&bytes[..end.unwrap_or(got)]).into_owned();
+            bytes.truncate(end.unwrap_or(got));
+            return bytes;
         }
         size = STRING_MOST;
     }
 }
 
 /// Arguments up to [`ARGV_KEPT`] bytes.
-fn shortened(arguments: impl IntoIterator<Item = String>) -> Vec<String> {
+fn shortened(arguments: impl IntoIterator<Item = Vec<u8>>) -> Vec<Vec<u8>> {
     let mut kept = 0;
     let mut argv = Vec::new();
     for mut argument in arguments {
         if kept + argument.len() > ARGV_KEPT {
             let mut end = ARGV_KEPT - kept;
-            while !argument.is_char_boundary(end) {
+            // No character is cut in its middle.
+            while end > 0 && argument[end] & 0xc0 == 0x80 {
                 end -= 1;
             }
             argument.truncate(end);
-            argument.push('…');
+            argument.extend("…".as_bytes());
             argv.push(argument);
             break;
         }
@@ -224,9 +239,10 @@ fn env_of(tid: i32, stack: &ProgramStack, addresses: &[u64]) -> Vec<(String, Str
         // a huge environment would cost more than the answer is worth.
         let string = stack.string(*address)?;
         let name = &string[..string.iter().position(|byte| *byte == b'=')?];
-        is_kept(std::str::from_utf8(name).ok()?).then(|| text(tid, stack, *address))
+        is_kept(std::str::from_utf8(name).ok()?).then(|| string_at(tid, stack, *address))
     });
     variables
+        .map(|variable| String::from_utf8_lossy(&variable).into_owned())
         .filter_map(|text| text.split_once('=').map(|(name, value)| (name.into(), value.into())))
         .collect()
 }

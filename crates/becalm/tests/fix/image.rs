@@ -64,6 +64,10 @@ fn a_plan_says_of_what_an_image_would_be_built_and_builds_none() {
         assert_eq!(answer["image"]["directories"][0], rehearser.scene.at("share/env").as_str());
         assert!(answer["image"]["metadata_ops"].as_u64().unwrap() > 300, "{answer:#}");
         assert_eq!(answer["image"]["image_bytes"], Value::Null);
+        let files = files_in(&rehearser.scene.at("share/env"));
+        assert_eq!(answer["image"]["files"].as_u64(), Some(files));
+        let headline = planned.out().replace('\n', " ");
+        assert!(headline.contains(&format!("({files} files, ")), "{headline}");
         let rpcs = |field: &str| answer[field]["rpcs"].as_u64().unwrap();
         // One lookup stays of each file that is opened: whether it has changed since.
         assert!(rpcs("predicted_wait_after") * 3 < rpcs("predicted_wait") * 2, "{answer:#}");
@@ -115,6 +119,42 @@ fn applied_the_start_is_proven_in_the_image_and_the_next_line_runs_it() {
         proves_itself(&rehearser, &share, &format!("{python} {program}"), &image);
         assert_tidy(&rehearser);
     }
+}
+
+/// The line that `calm check` says where the sources were touched, as a shell runs it.
+#[test]
+fn the_line_of_calm_check_writes_the_calm_file_of_touched_sources_again() {
+    let all = each_rehearser();
+    let rehearser = &all[0];
+    let (python, program) = environment(rehearser);
+    let share = rehearser.scene.at("share");
+    assert_eq!(fix(rehearser, &["--apply", "--runs=2"], &[&python, &program]).code(), 0);
+    let calm = format!("{share}/program.py.calm");
+    let check = || {
+        let ran =
+            run(rehearser.command(&[rehearser.program(), "calm", "check", &calm]).current_dir("/"));
+        assert_eq!(ran.code(), 0, "{}{}", ran.out(), ran.err());
+        ran.out()
+    };
+    assert!(!check().contains("touched since"), "{}", check());
+    let touched = Command::new("chmod").args(["-R", "u+r", &format!("{share}/env")]).status();
+    assert!(touched.unwrap().success());
+    let said = check();
+    assert!(said.contains("touched since"), "{said}");
+    let line =
+        said.lines().find(|line| line.starts_with("cd ")).unwrap_or_else(|| panic!("{said}"));
+    let path = format!("{}:{}", rehearser.scene.directory().display(), env!("PATH"));
+    let mut shell = rehearser.command(&["sh", "-c", line]);
+    shell.current_dir("/").env("PATH", path);
+    let pasted = run(shell.env("XDG_STATE_HOME", rehearser.scene.at("state")));
+    assert_eq!(pasted.code(), 0, "{line}: {}{}", pasted.out(), pasted.err());
+    assert!(!check().contains("touched since"), "{}", check());
+}
+
+/// Files, which no directories or links are.
+fn files_in(directory: &str) -> u64 {
+    let found = run(Command::new("find").args([directory, "-type", "f"])).out();
+    found.lines().count() as u64
 }
 
 /// The directories and files of the environment, without what bytecode there is, and four for the

@@ -527,3 +527,17 @@ fn a_recording_keeps_the_lines_and_report_counts_by_them() {
     let edit = "In main.sh:2: write `$(<VERSION)` instead of `$(cat VERSION)`";
     assert_eq!(texts, [builtins, edit]);
 }
+
+/// Backquotes around backquotes would not tell which are to go.
+#[test]
+fn a_line_with_backquotes_is_told_without_more_of_them() {
+    let scene = Scene::new();
+    scene.file("VERSION", "1.0\n", 0o644);
+    scene.file("main.sh", "for ((i = 0; i < 60; i++)); do\nx=`cat VERSION`\ndone\n", 0o755);
+    let ran = run(&mut becalm(&scene, &["check", "--json", "--", "bash", "main.sh"]));
+    let answer: Value = serde_json::from_slice(&ran.stdout).unwrap();
+    let cures = answer["cures"].as_array().unwrap().iter();
+    let texts: Vec<_> = cures.map(|cure| cure["text"].as_str().unwrap()).collect();
+    let edit = "In main.sh:2: write $(<VERSION) instead of `cat VERSION`";
+    assert!(texts.contains(&edit), "{texts:?}");
+}

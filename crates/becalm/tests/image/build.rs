@@ -425,6 +425,8 @@ fn what_may_not_be_read_is_an_error_unless_it_may_be_left_out() {
     let output = as_nobody(&[]);
     assert_eq!(output.status.code(), Some(1));
     assert!(said(&output).contains("env/a: open: Permission denied"), "{}", said(&output));
+    let option = "; --skip-unreadable leaves it out";
+    assert!(said(&output).trim_end().ends_with(option), "{}", said(&output));
     let output = as_nobody(&["--skip-unreadable", "--json"]);
     assert!(output.status.success(), "{}", said(&output));
     let answer = testkit::answer::parse(&output.stdout);
@@ -433,7 +435,12 @@ fn what_may_not_be_read_is_an_error_unless_it_may_be_left_out() {
     fs::create_dir(directory.path().join("env/listed")).unwrap();
     fs::write(directory.path().join("env/listed/file"), "").unwrap();
     set("env/listed", 0o744);
-    assert_eq!(as_nobody(&[]).status.code(), Some(1));
+    set("env/a", 0o644);
+    let output = as_nobody(&[]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).contains("env/listed"), "{}", said(&output));
+    assert!(said(&output).trim_end().ends_with(option), "{}", said(&output));
+    set("env/a", 0o600);
     let output = as_nobody(&["--skip-unreadable", "--json"]);
     assert!(output.status.success(), "{}", said(&output));
     let answer = testkit::answer::parse(&output.stdout);

@@ -3,6 +3,7 @@
 use std::fs;
 
 use serde_json::Value;
+use testkit::user::{as_a_user, is_root, scene_for_a_user};
 use testkit::{Scene, run, trap};
 
 use crate::aslr_campaign::{campaign, done, logged};
@@ -27,6 +28,33 @@ fn behind_a_wrapper_the_addresses_are_those_of_the_program_that_took_the_time_or
     let busy = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done";
     let child = format!("bash -c '{busy}'; true");
     assert_eq!(wrapped(&["sh", "-c", &child]), (false, false, true));
+}
+
+/// What is started first is refused at once; behind a wrapper, only who traces it takes it its rights.
+#[test]
+fn a_program_that_lost_its_rights_is_no_rank_and_untraced_it_has_them() {
+    if !is_root() {
+        return;
+    }
+    let (scene, programs) = scene_for_a_user(&[&trap("identity")]);
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o4755);
+    fs::set_permissions(&programs[0], mode).unwrap();
+    let exec = format!("exec {} >>ids", programs[0]);
+    let campaign = |more: &[&str]| {
+        let own = scene.at("becalm");
+        let words = [&own, "lab", "aslr", "campaign", "--blocks", "1", "--arms", "on,off"];
+        let words = [&words[..], more, &["--", "sh", "-c", &exec]].concat();
+        run(as_a_user(&words).current_dir(scene.directory()).env("HOME", scene.directory()))
+    };
+    let ran = campaign(&["-o", "traced"]);
+    assert_ne!(ran.code(), 0, "{}", ran.out());
+    let why = "becalm: the command executed a program that gets privileges, which a traced process does not";
+    assert!(ran.err().contains(why), "{}", ran.err());
+    fs::remove_file(scene.at("ids")).unwrap();
+    let ran = campaign(&["-o", "untraced", "--untraced"]);
+    assert_eq!(ran.code(), 0, "{}", ran.err());
+    let ids = fs::read_to_string(scene.at("ids")).unwrap();
+    assert!(ids.contains("ids: 65534 0 65534 65534") && !ids.contains("ids: 65534 65534"), "{ids}");
 }
 
 #[test]

@@ -24,6 +24,7 @@ mod hook;
 mod scene;
 mod status;
 mod tidy;
+mod waits;
 mod watch;
 
 /// The program under test.

@@ -1,6 +1,8 @@
 //! becalm counts what strace counts, on programs of the distribution.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::process::Command;
 
 use super::BACKEND;
@@ -165,6 +167,28 @@ fn every_system_call_is_in_the_classes_that_strace_puts_it_in() {
         let becalm = becalm_table(&scene, all, &words);
         assert_eq!(becalm, strace);
     }
+}
+
+/// The words of each execve in a log of strace's.
+fn executed(log: &str) -> Vec<String> {
+    let calls = log.lines().filter_map(|line| line.split_once(" execve(")?.1.split_once("], "));
+    calls.map(|(words, _)| words.to_owned()).collect()
+}
+
+#[test]
+fn the_words_of_what_is_executed_are_straces_byte_for_byte() {
+    let scene = BACKEND.scene();
+    let script = r"/bin/true $'\xff1\xc3\xa9\n' \ufffd; exec /bin/true $'\x80' ''";
+    let words = [b"bash".as_slice(), b"-c", script.as_bytes(), b"\xfe%\"0"].map(OsStr::from_bytes);
+    let (log, file) = (scene.at("log"), scene.at("recording.becalm"));
+    let strace = ["-f", "-s", "4096", "-e", "trace=execve", "-o", &log];
+    assert_eq!(run(Command::new("strace").args(strace).args(words)).code(), 0);
+    let record = ["record", "-o", &file, "--"];
+    assert_eq!(run(Command::new(BECALM).args(record).args(words)).code(), 0);
+    let exported = run(Command::new(BECALM).args(["export", &file, "--format", "strace"])).out();
+    let strace = executed(&std::fs::read_to_string(log).unwrap());
+    assert_eq!(strace.len(), 3, "{strace:?}");
+    assert_eq!(executed(&exported), strace);
 }
 
 #[cfg(target_arch = "x86_64")]

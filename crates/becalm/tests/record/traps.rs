@@ -12,7 +12,7 @@ use testkit::scene::running;
 use testkit::seen::{calls_below, calls_on, end_of, marks, process_of};
 #[cfg(target_arch = "x86_64")]
 use testkit::trap_with;
-use testkit::user::{is_root, record_as_a_user, scene_for_a_user};
+use testkit::user::{as_a_user, is_root, record_as_a_user, scene_for_a_user};
 use testkit::{Scene, both, run, trap};
 
 const AS_IS: &str = "exec \"$@\"";
@@ -287,6 +287,54 @@ fn a_setuid_program_of_an_ordinary_user_is_declared() {
     });
     assert_eq!(declared.as_ref(), Some(&programs[0]), "{:?}", recording.blinds);
     assert!(ran.err().lines().count() == 1 && ran.err().contains(&programs[0]), "{}", ran.err());
+}
+
+#[test]
+fn what_gets_no_rights_untraced_either_has_lost_none() {
+    if !is_root() {
+        return;
+    }
+    let (scene, programs) = scene_for_a_user(&[&trap("identity"), "/bin/cat"]);
+    let scene = scene.on(BACKEND);
+    let [identity, cat] = &programs[..] else { panic!("{programs:?}") };
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o4755);
+    std::fs::set_permissions(identity, mode).unwrap();
+    assert_eq!(run(Command::new("setcap").args(["cap_net_raw+ep", cat])).code(), 0);
+    let reads = format!("{cat} /proc/self/status; true");
+    let tests: [(&[&str], &str); 4] = [
+        // The owner is nobody's in the namespace, and its root has all capabilities.
+        (&["unshare", "-Ur", identity], "ids: 0 0 0 0\n"),
+        (&["unshare", "-Ur", "sh", "-c", &reads], "CapPrm:\t000001ff"),
+        // Who makes a namespace has them all until it executes a program. Without `no_new_privs`, which a
+        // filter needs, so has what is executed in it.
+        (&["unshare", "-U", cat, "/proc/self/status"], "CapPrm:\t0000000000002000\n"),
+        (&["unshare", "-U", "sh", "-c", &reads], "CapPrm:\t000000000000"),
+    ];
+    for (words, said) in tests {
+        let ran = run(&mut record_as_a_user(&scene, words));
+        assert_eq!(ran.code(), 0, "{words:?}: {}", ran.err());
+        assert!(ran.out().contains(said), "{words:?}: {}", ran.out());
+        let recording = scene.recording();
+        let named = recording.blinds.iter().find_map(|blind| match blind {
+            Blind::Setuid { path, .. } => Some(path.as_str()),
+            _ => None,
+        });
+        let lost = ran.out().contains("CapPrm:\t0000000000000000\n").then_some(cat.as_str());
+        assert_eq!(named, lost, "{words:?} {}", ran.out());
+        assert_eq!(ran.err().lines().count(), usize::from(lost.is_some()), "{}", ran.err());
+    }
+    // Whoever started becalm has ruled them out already.
+    let words = [
+        scene.at("becalm"),
+        "record".into(),
+        "-o".into(),
+        scene.at("r"),
+        "--".into(),
+        identity.clone(),
+    ];
+    let ran = run(as_a_user(&[&["setpriv".into(), "--no-new-privs".into()], &words[..]].concat())
+        .current_dir("/"));
+    assert_eq!((ran.code(), ran.err()), (0, String::new()));
 }
 
 #[test]

@@ -344,13 +344,11 @@ fn the_directory_with_calm_file_and_image_can_be_moved_and_used_by_another_user(
     assert!(ran.code() == 125 && ran.err().contains("env.sqsh is gone"), "{}", ran.err());
 }
 
-/// As docs/calm-file.md and docs/run.md say.
-#[test]
-fn a_check_says_how_many_sources_of_an_image_it_compared_and_sees_one_that_keeps_its_time() {
+/// A calm file of `true`, with an image of two files and a link.
+fn of_an_image() -> (Scene, String) {
     let scene = Scene::new();
     let (env, image) = (scene.subdirectory("env"), scene.at("env.sqsh"));
-    let edited = format!("{env}/edited");
-    fs::write(&edited, "one").unwrap();
+    fs::write(format!("{env}/edited"), "one").unwrap();
     fs::write(format!("{env}/other"), "").unwrap();
     std::os::unix::fs::symlink("edited", format!("{env}/link")).unwrap();
     let built = run(Command::new(BECALM).args(["image", "build", "-o", &image, &env]));
@@ -365,6 +363,14 @@ fn a_check_says_how_many_sources_of_an_image_it_compared_and_sees_one_that_keeps
     };
     let file = scene.at("app.calm");
     fs::write(&file, calm.to_text(&scene.directory()).unwrap()).unwrap();
+    (scene, file)
+}
+
+/// As docs/calm-file.md and docs/run.md say.
+#[test]
+fn a_check_says_how_many_sources_of_an_image_it_compared_and_sees_one_that_keeps_its_time() {
+    let (scene, file) = of_an_image();
+    let edited = scene.at("env/edited");
     let modified = fs::metadata(&edited).unwrap().modified().unwrap();
     let checked = |more: &[&str]| -> String {
         let ran = run(Command::new(BECALM).args(["calm", "check", &file]).args(more));
@@ -383,6 +389,32 @@ fn a_check_says_how_many_sources_of_an_image_it_compared_and_sees_one_that_keeps
     assert!(ran.code() == 1 && ran.out().contains("keeps its time"), "{}", ran.out());
     let ran = run(Command::new(BECALM).args(["run", "--check", "full", &file]));
     assert!(ran.code() == 125 && ran.err().contains("edited has changed"), "{}", ran.err());
+}
+
+#[test]
+fn where_the_working_directory_was_removed_the_refusal_says_so_and_a_check_does_without() {
+    let (scene, file) = of_an_image();
+    let image = scene.at("env.sqsh");
+    let gone = |words: &[&str]| {
+        let script = "mkdir gone && cd gone && rmdir ../gone && exec \"$@\"";
+        let mut shell = Command::new("sh");
+        shell.args(["-c", script, "sh", BECALM]).args(words);
+        run(shell.current_dir(scene.directory()).env("XDG_STATE_HOME", scene.at("state")))
+    };
+    let refused: [&[&str]; 4] = [
+        &["run", &file],
+        &["run", &file, "--", "true"],
+        &["run", "--image", &image, "--", "true"],
+        &["fix", "--", "true"],
+    ];
+    let why = "becalm: cannot tell the working directory: No such file or directory (os error 2)\n";
+    for words in refused {
+        let ran = gone(words);
+        assert_eq!((ran.code(), ran.err().as_str()), (125, why), "{words:?}");
+    }
+    let checked = gone(&["calm", "check", &file]);
+    assert_eq!(checked.code(), 0, "{}{}", checked.out(), checked.err());
+    assert!(checked.out().contains("holds: 1 file compared"), "{}", checked.out());
 }
 
 #[test]

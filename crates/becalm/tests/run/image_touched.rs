@@ -110,6 +110,53 @@ fn many_touched_files_are_said_once_a_node_with_the_line_that_builds_the_image_a
     }
 }
 
+/// A line that becalm said, as a shell runs it in a directory.
+fn pasted(line: &str, directory: &str) {
+    let beside = Path::new(BECALM).parent().unwrap().display().to_string();
+    let path = format!("{beside}:{}", std::env::var("PATH").unwrap());
+    let ran = run(Command::new("sh").args(["-c", line]).env("PATH", path).current_dir(directory));
+    assert_eq!(ran.code(), 0, "{line}: {}", ran.err());
+}
+
+#[test]
+fn an_image_is_built_again_for_the_command_that_it_was_built_for() {
+    let env = environment(false);
+    let directory = env.scene.directory().display().to_string();
+    let traced = ["env/lib/python3/site-packages/a/b/c/m7.py", "env/it's! here"];
+    fs::write(env.scene.at(traced[1]), "x".repeat(100)).unwrap();
+    let command = format!("cat {} 'env/it'\\''s! here'", traced[0]);
+    pasted(&format!("becalm image build -o env.sqsh env -- {command}"), &directory);
+    let manifest = || {
+        let ran = run(Command::new(BECALM).args(["image", "inspect", "--json", &env.image]));
+        serde_json::from_str::<Value>(&ran.out()).unwrap()["squashfs"]["manifest"].clone()
+    };
+    assert_eq!(manifest()["trace"], command);
+    assert_eq!(manifest()["traced"], 2);
+    let line = |directory: &str| {
+        touch(&env.directory);
+        let mut ran = env.run(As::User, &["--check=full"], &["true"]);
+        let told = said(ran.current_dir(directory));
+        told.trim_end().split_once("until it is built again: ").unwrap().1.to_owned()
+    };
+    let built = format!("becalm image build -o {} {}", env.image, env.directory);
+    assert_eq!(line(&directory), format!("{built} -- {command}"));
+    assert_eq!(line("/"), format!("cd {directory} && {built} -- {command}"));
+    let before = manifest();
+    pasted(&line("/"), "/");
+    for same in ["trace", "traced_in", "traced", "command"] {
+        assert_eq!(manifest()[same], before[same], "{same}");
+    }
+    assert_eq!(said(&mut env.run(As::User, &["--check=full"], &["true"])), "");
+
+    pasted(&format!("becalm record -o it.becalm -- {command}"), &directory);
+    pasted("becalm image build -o env.sqsh --trace it.becalm env", &directory);
+    let by_recording = line(&directory);
+    assert_eq!(by_recording, format!("{built} --trace it.becalm"));
+    pasted(&by_recording, &directory);
+    // A recording that is not there any more.
+    assert_eq!(line("/"), format!("{built} -- CMD"));
+}
+
 #[test]
 fn a_few_touched_files_are_not_worth_a_word() {
     let env = environment(false);

@@ -371,7 +371,7 @@ mod tests {
         let name = OsStr::from_bytes(b"/opt/\xff");
         let calm = CalmFile { directory: name.into(), ..full() };
         let why = calm.to_text(Path::new("/work/project")).unwrap_err().to_string();
-        assert!(why.starts_with(r"the path $'/opt/\377' is no UTF-8"), "{why}");
+        assert!(why.starts_with(r#"the path "$(printf '/opt/\377')" is no UTF-8"#), "{why}");
         let calm = CalmFile { command: vec!["app".into(), name.into()], ..full() };
         assert!(calm.to_text(Path::new("/work")).unwrap_err().to_string().contains("the word"));
     }

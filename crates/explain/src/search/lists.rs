@@ -66,11 +66,9 @@ pub struct NameSearch {
 }
 
 impl NameSearch {
-    /// In how many directories it was tried.
-    pub fn directories(&self) -> usize {
-        let all: BTreeSet<_> =
-            self.probes.iter().map(|(entry, _)| *entry).chain(self.found).collect();
-        all.len()
+    /// In which directories it was tried.
+    pub fn directories(&self) -> BTreeSet<usize> {
+        self.probes.iter().map(|(entry, _)| *entry).chain(self.found).collect()
     }
 }
 

@@ -1,11 +1,13 @@
 //! Names searched in one directory of a list after the other, by whatever program.
 
+use std::collections::BTreeSet;
+
 use recording::Name;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{DetectedStorm, Storm, StormSource};
-use crate::search::{ListName, ListSearches, SearchedList, search_lists};
+use crate::search::{ListName, ListSearches, NameSearch, SearchedList, search_lists};
 use crate::source_path::SourcePath;
 use crate::survey::OpSurvey;
 use crate::tally::OpTally;
@@ -134,17 +136,25 @@ pub(super) fn detect(survey: &OpSurvey) -> Option<DetectedStorm> {
     let lists = search_lists(survey);
     let worst = lists.first()?;
     let searches = worst.searches.searches.iter();
-    let directories = searches.map(|search| search.directories()).max().unwrap_or(0);
+    let widest =
+        searches.map(NameSearch::directories).max_by_key(BTreeSet::len).unwrap_or_default();
+    let directories = widest.len();
+    let is_given = |entry: &&usize| worst.searches.entries[**entry].is_given;
+    let given = widest.iter().filter(is_given).count();
     let names = counted(worst.names.len(), "name was", "names were");
     let mut claim: Vec<_> = lists.iter().flat_map(|list| list.claim.iter().copied()).collect();
     claim.sort_unstable();
-    let list = match &worst.name {
-        ListName::Unknown => "a list that becalm does not know".to_owned(),
-        name => name.words(),
+    let of_list = match &worst.name {
+        ListName::Unknown => " of a list that becalm does not know".to_owned(),
+        // A program has directories of its own besides.
+        name if (1..directories).contains(&given) => {
+            format!(", {} of them from {}", count(given as u64), name.words())
+        }
+        name => format!(" of {}", name.words()),
     };
     Some(DetectedStorm {
         storm: Storm::SearchList,
-        title: format!("{names} searched in up to {directories} directories of {list}"),
+        title: format!("{names} searched in up to {directories} directories{of_list}"),
         cause:
             "a name without its directory is tried in every directory of a list, in order, until \
                 one has it; what none has is tried in all"

@@ -87,6 +87,7 @@ impl Tale {
             path: self.writer.path(path.as_bytes()),
             image: self.writer.path(image.as_bytes()),
             argv: argv.iter().map(|word| word.to_string()).collect(),
+            exact_argv: Vec::new(),
             cwd: self.writer.path(b"/home/me"),
             loader: Some(self.writer.path(LOADER)),
             env: env.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect(),

@@ -39,12 +39,20 @@ pub(crate) struct SharedMountRequest<'a> {
 impl SharedMountRequest<'_> {
     /// Looks at the image's file and at overlays, and opens none.
     pub fn of(wanted: &MountRequest) -> Result<SharedMountRequest<'_>, MountError> {
+        let directory = std::env::current_dir().map_err(system("tell the working directory"))?;
+        SharedMountRequest::in_directory(wanted, directory)
+    }
+
+    /// The same where the working directory decides nothing: nothing is started.
+    pub fn in_directory(
+        wanted: &MountRequest,
+        directory: PathBuf,
+    ) -> Result<SharedMountRequest<'_>, MountError> {
         check_writers(wanted)?;
         let find = |image: &PathBuf| image.canonicalize().map_err(error::file(image, "find"));
         let image = wanted.image.as_ref().map(find).transpose()?;
         let beside = wanted.beside.iter().map(|image| find(&image.file));
         let beside = beside.collect::<Result<Vec<_>, _>>()?;
-        let directory = std::env::current_dir().map_err(system("tell the working directory"))?;
         let request = request(wanted, image.as_deref(), &beside)?;
         let namespaces = NamespaceId::all_own().map_err(system("read /proc/self/ns"))?;
         let root = identity(&look(Path::new("/"))?);

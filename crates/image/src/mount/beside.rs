@@ -103,11 +103,13 @@ pub(crate) struct OverPaths<'a> {
 impl OverPaths<'_> {
     /// What came of comparing it.
     pub fn compared(&self, found: &SourceComparison) -> ComparedSources {
+        let manifest = self.layer.manifest();
         ComparedSources {
             image: self.file.to_owned(),
             files: found.files,
             read: found.read,
-            is_traced: self.layer.manifest().is_some_and(|manifest| manifest.trace.is_some()),
+            trace: manifest.and_then(|manifest| manifest.trace.clone()),
+            traced_in: manifest.and_then(|manifest| manifest.traced_in.clone()),
         }
     }
 }

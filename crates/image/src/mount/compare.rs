@@ -97,8 +97,10 @@ pub struct ComparedSources {
     /// How many of them had to be read, as times say nothing of them: they were touched since, or lie
     /// below what was.
     pub read: u64,
-    /// Whether the order of the image's files comes from a trace.
-    pub is_traced: bool,
+    /// The command, or the recording, that the order of the image's files comes from.
+    pub trace: Option<String>,
+    /// The command's working directory; none: it is a recording, or nobody knows.
+    pub traced_in: Option<String>,
 }
 
 /// What came of all.

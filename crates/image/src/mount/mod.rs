@@ -161,7 +161,9 @@ pub fn enter(wanted: &MountRequest) -> Result<Entered, MountError> {
 /// # Errors
 /// [`MountError::Stale`], with what has changed.
 pub fn compare(wanted: &MountRequest) -> Result<Vec<ComparedSources>, MountError> {
-    fresh::check(&MountPlan::of(&SharedMountRequest::of(wanted)?)?, UntracedLook::Before)
+    let directory = std::env::current_dir().unwrap_or_else(|_| "/".into());
+    let asked = SharedMountRequest::in_directory(wanted, directory)?;
+    fresh::check(&MountPlan::of(&asked)?, UntracedLook::Before)
 }
 
 fn first(

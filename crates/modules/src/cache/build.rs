@@ -103,11 +103,9 @@ impl CacheBuildError {
 }
 
 /// How the cache that was there can be had back.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Occasion {
-    /// becalm's state directory ([`remedy::state_directory`]): `becalm undo` brings back what was
-    /// there.
-    pub state: PathBuf,
+pub struct Occasion<'a> {
+    /// How it is journaled: `becalm undo` brings back what was there.
+    pub journal: remedy::Options<'a>,
     /// It is built as often as the tree changes: then one that becalm has put there is not kept. It
     /// was made of the tree, and is out of date.
     pub is_upkeep: bool,
@@ -277,13 +275,13 @@ impl CacheDraft {
 
     /// Has the cache put in place so that it can be undone: as what, in the journal. In upkeep, one
     /// that becalm has put there is made anew under the name that it has.
-    fn publish(self, content: Vec<u8>, occasion: &Occasion) -> Result<String, CacheBuildError> {
+    fn publish(self, content: Vec<u8>, occasion: &Occasion<'_>) -> Result<String, CacheBuildError> {
         let path = self.cache;
         // Nothing else of becalm's is to be in the directory meanwhile.
         drop(self.file);
-        let options = remedy::Options::new(occasion.state.clone());
+        let options = &occasion.journal;
         if occasion.is_upkeep
-            && let Some(id) = remedy::renew(&path, &content, &options)?
+            && let Some(id) = remedy::renew(&path, &content, options)?
         {
             return Ok(id);
         }
@@ -297,8 +295,8 @@ impl CacheDraft {
         };
         let plan = Plan { title, steps: vec![step], ..Plan::default() };
         Ok(match &occasion.under {
-            Some(id) => remedy::extend(id, &plan, &options)?.id,
-            None => remedy::apply(&plan, &options)?.id,
+            Some(id) => remedy::extend(id, &plan, options)?.id,
+            None => remedy::apply(&plan, options)?.id,
         })
     }
 }

@@ -1,27 +1,27 @@
 //! Indexes come to be where they are through the journal, all of one run under one name, so that undo
 //! takes them away.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use remedy::{Options, Plan, Step};
 
 /// The journal that a run writes indexes by.
-#[derive(Clone, Debug)]
 pub struct IndexJournal {
-    state: PathBuf,
+    options: Options<'static>,
     title: String,
     id: Option<String>,
 }
 
 impl IndexJournal {
-    /// In becalm's state directory ([`remedy::state_directory`]).
-    pub fn new(state: PathBuf, title: String) -> IndexJournal {
-        IndexJournal { state, title, id: None }
+    /// As these say, which have the state directory ([`remedy::state_directory`]).
+    pub fn new(options: Options<'static>, title: String) -> IndexJournal {
+        IndexJournal { options, title, id: None }
     }
 
-    /// The same, with nothing put in place yet, for a run that is called otherwise.
-    pub fn titled(&self, title: String) -> IndexJournal {
-        IndexJournal::new(self.state.clone(), title)
+    /// From now on nothing is put in place yet, by a run that is called otherwise.
+    pub fn begin_again(&mut self, title: String) {
+        self.title = title;
+        self.id = None;
     }
 
     /// What comes now is undone with what was applied under this id.
@@ -37,8 +37,8 @@ impl IndexJournal {
     /// Puts a file in place, all at once, with the directories above it. One that becalm has put
     /// there is made anew under the name that it has.
     pub(super) fn put(&mut self, path: &Path, content: Vec<u8>) -> Result<(), remedy::Error> {
-        let options = Options::new(self.state.clone());
-        if remedy::renew(path, &content, &options)?.is_some() {
+        let options = &self.options;
+        if remedy::renew(path, &content, options)?.is_some() {
             return Ok(());
         }
         let directories = path.ancestors().skip(1);
@@ -53,8 +53,8 @@ impl IndexJournal {
         });
         let plan = Plan { title: self.title.clone(), steps, ..Plan::default() };
         match &self.id {
-            Some(id) => drop(remedy::extend(id, &plan, &options)?),
-            None => self.id = Some(remedy::apply(&plan, &options)?.id),
+            Some(id) => drop(remedy::extend(id, &plan, options)?),
+            None => self.id = Some(remedy::apply(&plan, options)?.id),
         }
         Ok(())
     }

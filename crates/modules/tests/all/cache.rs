@@ -71,8 +71,12 @@ fn built(modulepath: &Path, site: &ModulesSite) -> Result<cache::PublishedCache,
 }
 
 /// What is replaced can be undone, by a state directory beside the tree.
-fn occasion(modulepath: &Path) -> Occasion {
-    Occasion { state: modulepath.with_extension("state"), is_upkeep: false, under: None }
+fn occasion(modulepath: &Path) -> Occasion<'static> {
+    Occasion {
+        journal: remedy::Options::new(modulepath.with_extension("state")),
+        is_upkeep: false,
+        under: None,
+    }
 }
 
 fn kinds(checked: &Checked) -> BTreeSet<FaultKind> {

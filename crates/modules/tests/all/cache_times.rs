@@ -21,7 +21,11 @@ fn built(scene: &ModuleTree, site: &ModulesSite) -> PathBuf {
     let tree = scene.at("tree");
     scene.module("tree/gcc/12");
     scene.file("tree/gcc/.version", "#%Module\nset ModulesVersion 12\n");
-    let occasion = Occasion { state: scene.at("state"), is_upkeep: false, under: None };
+    let occasion = Occasion {
+        journal: remedy::Options::new(scene.at("state")),
+        is_upkeep: false,
+        under: None,
+    };
     cache::build(&tree, site, &[], &occasion, &|_, _| {}).unwrap();
     assert_eq!(cache::check(&tree, Some(site)).faults, []);
     tree

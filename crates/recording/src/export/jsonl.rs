@@ -130,6 +130,9 @@ fn exec(object: &mut JsonObject, process: &Process, exec: &Exec) -> Result {
     object.path("path", Some(exec.path))?;
     object.path("image", Some(exec.image))?;
     object.field("argv", &exec.argv)?;
+    if !exec.exact_argv.is_empty() {
+        object.field("exact_argv", &exec.exact_argv)?;
+    }
     object.path("cwd", Some(exec.cwd))?;
     object.path("loader", exec.loader)?;
     object.field("env", &env)

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 
 use crate::{
-    Blind, ByteUnits, Cause, ExitStatus, FileRange, Header, Kind, MappedElf, Micros, Nanos, Phase,
-    ProcessId, RecordingSummary, StartCall,
+    Blind, ByteUnits, Cause, ExitStatus, FileRange, Header, Kind, MappedElf, Micros, Name, Nanos,
+    Phase, ProcessId, RecordingSummary, StartCall,
 };
 
 /// One line.
@@ -56,6 +56,9 @@ pub enum ExportLine {
         image_hex: Option<String>,
         /// The arguments as the new program found them, decoded with loss.
         argv: Vec<String>,
+        /// The same exactly, where they do not tell it.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        exact_argv: Vec<Name>,
         /// The working directory.
         cwd: String,
         /// Its bytes in hexadecimal, where they are no UTF-8.

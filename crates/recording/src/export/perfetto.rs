@@ -111,7 +111,7 @@ impl<'a, 'o> PerfettoTrace<'a, 'o> {
 
     fn exec(&mut self, process: &Process, exec: &Exec) -> io::Result<()> {
         let path = self.recording.shown(exec.path);
-        let argv = term::shell_line(&exec.argv);
+        let argv = term::shell_line(exec.words());
         let cwd = self.recording.shown(exec.cwd);
         let about = [
             ("path", Annotation::Text(&path)),

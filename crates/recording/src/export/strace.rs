@@ -127,10 +127,11 @@ fn argv(recording: &Recording, event: &Event) -> String {
     let is_start = at == 0 && event.process == ProcessId(0) && recording.header.joined.is_none();
     match execs.get(at).filter(|_| !event.outcome.failed()) {
         Some(exec) => {
-            let quoted: Vec<_> = match is_start && exec.path != exec.image {
-                true => recording.header.command().iter().map(|word| quote(word.bytes())).collect(),
-                false => exec.argv.iter().map(|word| quote(word.as_bytes())).collect(),
+            let words = match is_start && exec.path != exec.image {
+                true => recording.header.command(),
+                false => exec.words(),
             };
+            let quoted: Vec<_> = words.iter().map(|word| quote(word.bytes())).collect();
             format!("[{}]", quoted.join(", "))
         }
         None => "...".into(),

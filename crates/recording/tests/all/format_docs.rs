@@ -52,6 +52,7 @@ fn as_foreign(mut line: serde_json::Value) -> serde_json::Value {
     let derived: &[&str] = match object["type"].as_str().unwrap() {
         "call" => &["pid", "call", "kind", "metadata_op", "error", "cause", "inferred", "range"],
         "start" => &["threads"],
+        "exec" => &["pid", "exact_argv"],
         _ => &["pid"],
     };
     derived.iter().for_each(|name| drop(object.remove(*name)));
@@ -67,8 +68,8 @@ fn by_kind(lines: Vec<serde_json::Value>) -> BTreeMap<String, Vec<String>> {
         kinds.entry(kind).or_default().push(line.to_string());
     }
     // Not in JSON lines: mounts; threads are counted there; the header and how it ended are a line;
-    // a range is a field of its call.
-    for kind in ["thread", "file", "header", "blind", "mounts", "range"] {
+    // a range is a field of its call, words are one of their exec.
+    for kind in ["thread", "file", "header", "blind", "mounts", "range", "words"] {
         kinds.remove(kind);
     }
     kinds.values_mut().for_each(|lines| lines.sort());
@@ -105,11 +106,17 @@ fn a_reader_written_from_the_document_reads_every_kind_of_record() {
     let ranges: Vec<_> = of("range").collect();
     let range = serde_json::json!({"type": "range", "offset": u64::MAX, "bytes": 4096});
     assert_eq!(ranges, [range]);
+    let words: Vec<_> = of("words").collect();
+    let expected = ["demo", r"\xff\x0a", r"\x5cx09\é"];
+    assert_eq!(words, [serde_json::json!({"type": "words", "process": 2, "words": expected})]);
     let mut exported = Vec::new();
     export::write(&recording, ExportFormat::Jsonl, &mut exported, &ExportOptions::default())
         .unwrap();
     let said = r#""range":{"offset":18446744073709551615,"bytes":4096}"#;
-    assert!(String::from_utf8(exported).unwrap().contains(said));
+    let exported = String::from_utf8(exported).unwrap();
+    assert!(exported.contains(said));
+    let said = format!("\"exact_argv\":{}", serde_json::to_string(&expected).unwrap());
+    assert!(exported.contains(&said), "{exported}");
     let blinds: Vec<_> =
         of("blind").map(|line| line["blind"].as_str().unwrap().to_owned()).collect();
     let names = "io_uring setuid tracer_refused own_filter outer_filter unreadable other_root lost \
@@ -154,6 +161,7 @@ fn record_number(record: &Record) -> u8 {
         Record::Mounts(_) => 10,
         Record::Touch(_) => 11,
         Record::Range(_) => 12,
+        Record::Words { .. } => 13,
     }
 }
 
@@ -177,7 +185,7 @@ fn blind_number(blind: &Blind) -> u8 {
 fn kinds_have_the_documented_numbers_and_the_sample_has_every_kind() {
     let records = every_kind::file().1;
     let numbers: BTreeSet<u8> = records.iter().map(record_number).collect();
-    assert_eq!(numbers, (1..=12).collect(), "a path is given by the writer itself");
+    assert_eq!(numbers, (1..=13).collect(), "a path is given by the writer itself");
     for record in &records {
         assert_eq!(postcard::to_allocvec(record).unwrap()[0], record_number(record));
     }

@@ -95,7 +95,7 @@ class Reader:
 
     def record(self, values):
         kinds = ["path", "call", "start", "thread", "exec", "end", "image", "blind", "signal"]
-        kind = (kinds + ["origin", "mounts", "touch", "range"])[values.number()]
+        kind = (kinds + ["origin", "mounts", "touch", "range", "words"])[values.number()]
         fields = getattr(self, kind)(values)
         return fields and {"type": kind, **fields}
 
@@ -186,6 +186,9 @@ class Reader:
 
     def range(self, v):
         return {"offset": v.number(), "bytes": v.number()}
+
+    def words(self, v):
+        return {"process": v.number(), "words": v.list(v.text)}
 
     def mount(self, v):
         return {"point": v.text(), "fs": v.text(), "source": v.text()}

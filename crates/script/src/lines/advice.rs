@@ -53,8 +53,8 @@ pub(super) fn advice(line: &ScriptLine) -> Vec<Advice> {
 }
 
 /// What to do about a subshell that executes nothing.
-pub const SUBSHELL: &str = "call the function without `$( … )`, let it set a variable instead of printing; and read a \
-     file with `read` in a loop instead of `$(<file)`";
+pub const SUBSHELL: &str = "call the function without `$( … )` or backquotes, let it set a variable instead of printing; \
+     and read a file with `read` in a loop instead of `$(<file)`";
 
 /// A line that is not understood whole, as one that goes on in the next, starts no more of one
 /// program at once.
@@ -161,18 +161,31 @@ fn named(text: &str, program: &str) -> usize {
     places.count()
 }
 
-/// The substitution in a line that has a program, as it stands there, and what is the same
-/// whatever its variables hold. `dirname`, `basename` and `expr` have nothing of the kind.
+/// From the first to the last substitution in a line that has a program, as it stands there, and what is the same
+/// whatever its variables hold; none where the line has the program elsewhere, too, which would stay. `dirname`,
+/// `basename` and `expr` have nothing of the kind.
 fn substituted(text: &str, program: &str, bash: bool) -> Option<(String, String)> {
-    let (at, end, inner) = substitutions(text).into_iter().find(|(_, _, inner)| {
-        inner.split_whitespace().next().map(|word| word.rsplit('/').next() == Some(program))
-            == Some(true)
-    })?;
+    let mut of_program = substitutions(text);
+    of_program.retain(|(_, _, inner)| {
+        let word = inner.split_whitespace().next();
+        word.is_some_and(|word| word.rsplit('/').next() == Some(program))
+    });
+    of_program.sort_unstable();
+    let (begin, end) = (of_program.first()?.0, of_program.last()?.1);
+    let mut written = String::new();
+    let mut at = begin;
+    for (from, to, inner) in &of_program {
+        written += &text[at..*from];
+        written += &instead_of_substitution(program, inner, bash)?;
+        at = *to;
+    }
+    (named(text, program) == of_program.len()).then(|| (text[begin..end].to_owned(), written))
+}
+
+fn instead_of_substitution(program: &str, inner: &str, bash: bool) -> Option<String> {
     let words: Vec<&str> = inner.split_whitespace().skip(1).filter(|word| *word != "--").collect();
     match (program, &words[..]) {
-        ("cat", [file]) if bash && is_one_file(file) => {
-            Some((text[at..end].to_owned(), format!("$(<{file})")))
-        }
+        ("cat", [file]) if bash && is_one_file(file) => Some(format!("$(<{file})")),
         _ => None,
     }
 }
@@ -318,6 +331,17 @@ mod tests {
         assert_eq!(substituted("v=$(cat VERSION)", "cat", false), None);
         let found = substituted("v=$(x) w=`cat \"/proc/uptime\"`", "cat", true).unwrap();
         assert_eq!(found.1, "$(<\"/proc/uptime\")");
+    }
+
+    #[test]
+    fn all_that_a_line_reads_by_a_program_is_written_otherwise_or_none() {
+        let written = |text| substituted(text, "cat", true);
+        let both = Some(("`cat A` \"$(cat B)".to_owned(), "$(<A) \"$(<B)".to_owned()));
+        assert_eq!(written("f `cat A` \"$(cat B)\""), both);
+        assert_eq!(written("f $(cat A) $(cat A | head)"), None);
+        assert_eq!(written("f `cat A`; cat B"), None);
+        assert_eq!(written("f $(cat A) $(cat *)"), None);
+        assert_eq!(written("concat $(cat A) bobcat cat.c").unwrap().1, "$(<A)");
     }
 
     #[test]

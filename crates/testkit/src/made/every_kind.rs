@@ -1,9 +1,12 @@
 //! A small recording that holds every kind of record, and every kind of value in them.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
 use recording::{
     Abi, Blind, ByteUnits, Call, Event, Exec, ExitStatus, FileRange, Frame, MappedElf, Micros,
-    Mount, MountChange, Nanos, Origin, Outcome, PathId, Phase, ProcessId, Record, StartCall, Touch,
-    Usage, Writer,
+    Mount, MountChange, Name, Nanos, Origin, Outcome, PathId, Phase, ProcessId, Record, StartCall,
+    Touch, Usage, Writer,
 };
 
 use super::{Shared, header};
@@ -23,6 +26,12 @@ pub fn records(writer: &mut Writer) -> Vec<Record> {
         Record::Thread { process: ProcessId(1), thread: 4800, at: Nanos(50) },
         Record::Exec { process: ProcessId(0), exec: exec(demo, demo, cwd, Some(loader)) },
         Record::Exec { process: ProcessId(2), exec: exec(strange, demo, cwd, None) },
+        Record::Words {
+            process: ProcessId(2),
+            words: [&b"demo"[..], b"\xff\n", "\\x09\\é".as_bytes()]
+                .map(|word| Name::of(OsStr::from_bytes(word)))
+                .to_vec(),
+        },
         Record::Image { path: demo, image: image() },
         Record::Signal { process: ProcessId(1), thread: 4712, signal: 64, at: Nanos(60) },
         end(2, ExitStatus::Exited(255), u64::MAX),
@@ -66,6 +75,7 @@ fn exec(path: PathId, image: PathId, cwd: PathId, loader: Option<PathId>) -> Exe
         path,
         image,
         argv: vec!["demo".into(), String::new(), "né\n".into()],
+        exact_argv: Vec::new(),
         cwd,
         loader,
         env: vec![("PATH".into(), "/usr/bin".into()), ("LC_ALL".into(), String::new())],

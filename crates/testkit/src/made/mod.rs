@@ -228,6 +228,7 @@ impl Made {
             path: self.writer.path(path.as_bytes()),
             image: self.writer.path(image.as_bytes()),
             argv: argv.iter().map(|word| (*word).into()).collect(),
+            exact_argv: Vec::new(),
             cwd: self.writer.path(b"/home/me"),
             loader: Some(self.writer.path(b"/lib64/ld-linux-x86-64.so.2")),
             env: env.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect(),

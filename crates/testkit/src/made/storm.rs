@@ -49,6 +49,7 @@ impl StormWriter<'_> {
             path,
             image: path,
             argv: vec!["python3".into(), "-c".into(), "import numpy, scipy".into()],
+            exact_argv: Vec::new(),
             cwd: self.writer.path(b"/home/me/work"),
             loader: Some(self.loader),
             env: vec![("PATH".into(), "/usr/bin:/bin".into())],

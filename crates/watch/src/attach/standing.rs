@@ -39,11 +39,12 @@ pub(crate) fn read(pid: i32, log: &mut RecordingLog) -> StandingProcess {
     let image = proc_link(pid, "exe").unwrap_or_default();
     let cwd = proc_link(pid, "cwd").unwrap_or_else(|| b"/".to_vec());
     let at = log.now();
-    let ExecutedProgram { argv, env, loader, bias, .. } = program;
+    let ExecutedProgram { argv, exact_argv, env, loader, bias, .. } = program;
     let wide = !program::is_narrow(pid);
     let image_id = log.path(&image);
     let loader = loader.map(|loader| log.path(&loader));
-    let exec = Exec { at, argv, env, loader, cwd: log.path(&cwd), ..Exec::new(image_id, image_id) };
+    let cwd_id = log.path(&cwd);
+    let exec = Exec { at, argv, exact_argv, env, loader, ..Exec::new(image_id, cwd_id) };
     StandingProcess { task, image, cwd, wide, bias, exec }
 }
 

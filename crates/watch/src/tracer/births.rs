@@ -1,9 +1,6 @@
 //! Births, execs and ends: which threads and processes there are, and what they become.
 
 use std::cell::RefCell;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 use std::rc::Rc;
 
 use launch::Ended;
@@ -156,10 +153,10 @@ impl Tracer {
         }
         self.await_mpi_of_program(thread, &image, program.bias)?;
         let cwd = self.log.path(&cwd);
-        let ExecutedProgram { argv, env, .. } = program;
-        let exec = Exec { at, path, image: image_id, argv, cwd, loader, env };
-        self.log.record(&Record::Exec { process, exec });
-        if !geteuid().is_root() && launch::gives_rights(Path::new(OsStr::from_bytes(&image))) {
+        let ExecutedProgram { argv, exact_argv, env, .. } = program;
+        let exec = Exec { at, path, image: image_id, argv, exact_argv, cwd, loader, env };
+        self.log.executed(process, exec);
+        if !geteuid().is_root() && launch::lost_rights(pid) {
             let path = String::from_utf8_lossy(&image).into_owned();
             self.log.blind(Blind::Setuid { process, path });
         }

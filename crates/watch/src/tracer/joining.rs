@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::time::{Duration, Instant};
 
-use recording::{Blind, Call, LetGo, LetGoReason, Nanos, ProcessId, Record, StartCall};
+use recording::{Blind, Call, LetGo, LetGoReason, Nanos, ProcessId, StartCall};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::stop_the_world::StoppedWorld;
@@ -98,7 +98,7 @@ impl Tracer {
             Executed { image: &standing.image, bias, argv: &exec.argv, cwd: &standing.cwd, wide };
         self.observers.executed(&Stopped { pid, tid: pid }, &executed);
         self.log.mapped(&standing.image);
-        self.log.record(&Record::Exec { process: id, exec });
+        self.log.executed(id, exec);
         if let Some(task) = self.table.task(pid) {
             if !task.directories.borrow().root.is_empty() {
                 self.log.blind(Blind::OtherRoot { process: id });

@@ -13,9 +13,10 @@ use recording::Recording;
 use super::image::{BuiltImage, PlacedImage};
 use super::plan::ResolvedPlan;
 use super::{FixArgs, calm, subject, title};
-use crate::asked_to_end::{FileChanges, waits_for_another};
+use crate::asked_to_end::{FileChanges, journal_options};
 use crate::exit::Failure;
 use crate::verb::elf::bind::{self, apply};
+use crate::verb::image::build::command_here;
 use crate::verb::undo;
 
 /// What has been done, to be kept or taken back.
@@ -49,7 +50,7 @@ impl AppliedChanges {
         // Until it has its name, the image goes with this value.
         let built = match (plan.mounts(parts), &mut plan.image) {
             (true, Some(wanted)) => {
-                Some(BuiltImage::build(wanted, recording, term::shell_line(&args.command))?)
+                Some(BuiltImage::build(wanted, recording, command_here(&args.command))?)
             }
             _ => None,
         };
@@ -65,9 +66,7 @@ impl AppliedChanges {
         match &self.applied {
             None => self.applied = Some(apply(&plan, None, &FileChanges::begin())?),
             Some(id) => {
-                let options = remedy::Options::new(remedy::state_directory()?);
-                let options = remedy::Options { waits: Some(&waits_for_another), ..options };
-                remedy::extend(id, &plan, &options)?;
+                remedy::extend(id, &plan, &journal_options(remedy::state_directory()?))?;
             }
         }
         self.journaled.clone_from(&self.applied);

@@ -79,6 +79,8 @@ struct BuiltImage {
     enoent: u64,
     /// Files, directories and links in it.
     entries: u64,
+    /// Files in it: each once, however many names it has.
+    files: u64,
     /// The sum of the files' sizes.
     bytes: u64,
     /// The image's size; null without `--apply`.
@@ -137,6 +139,7 @@ impl BuiltImage {
             metadata_ops: built.taken.metadata_ops,
             enoent: built.taken.enoent,
             entries: built.entries,
+            files: built.files,
             bytes: built.bytes,
             image_bytes: built.image_bytes,
             compiled_modules: built.healed.as_ref().map(|it| it.bytecode.len() as u64),

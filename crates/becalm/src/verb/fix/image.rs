@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use cure::{CalmImage, TakenAway};
-use image::squash::{self, ImageOptions, ImageProgress, UnnamedImage};
+use image::squash::{self, ImageOptions, ImageProgress, ImageTrace, UnnamedImage};
 use image::{Holds, Inspection, TracedFiles};
 use image_format::tree::ImageLayout;
 use prove::{Behaviour, Proof, ProofVerdict, Speed};
@@ -36,6 +36,7 @@ pub(super) fn resolved(
         directories,
         image: image.to_owned(),
         entries: holds.entries,
+        files: holds.files,
         bytes: holds.bytes,
         image_bytes: None,
         healed: None,
@@ -86,7 +87,7 @@ impl BuiltImage {
     pub fn build(
         wanted: &mut EnvironmentImage,
         recording: &Recording,
-        trace: String,
+        trace: ImageTrace,
     ) -> anyhow::Result<BuiltImage> {
         let target = wanted.image.clone();
         let waiting = term::ProgressBar::new();

@@ -202,9 +202,10 @@ fn rehearsal(args: &FixArgs) -> Result<Option<RehearsalRequest>, Failure> {
     // What the image's path says counts, too: it is read instead.
     let files = args.image.iter().chain(&args.output);
     let files = files.map(std::path::absolute).collect::<Result<Vec<_>, _>>();
-    let files = files.context("the working directory")?;
+    let unknown = "cannot tell the working directory";
+    let files = files.context(unknown).map_err(Failure::of_command)?;
     let directories = files.iter().filter_map(|file| file.parent().map(OsString::from));
-    let here = std::env::current_dir().context("the working directory")?;
+    let here = std::env::current_dir().context(unknown).map_err(Failure::of_command)?;
     let directories: Vec<_> = directories.chain([here.into()]).collect();
     args.place.wanted(&[&args.command, &directories], &args.cost.job)
 }

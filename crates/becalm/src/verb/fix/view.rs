@@ -36,6 +36,8 @@ pub struct EnvironmentImage {
     pub taken: TakenAway,
     /// Files, directories and links in it.
     pub entries: u64,
+    /// Files in it.
+    pub files: u64,
     /// The sum of the files' sizes.
     pub bytes: u64,
     /// The image's size, once it is built.
@@ -264,7 +266,7 @@ impl EnvironmentImage {
             "{did} one image, {}{size}, of {} ({}, {}): it serves {} of this start",
             plain(&self.image.to_string_lossy()),
             plain(&term::shell_line(&self.directories)),
-            counted(self.entries, "file", "files"),
+            counted(self.files, "file", "files"),
             bytes(ByteUnits(self.bytes)),
             counted(self.taken.metadata_ops, "metadata operation", "metadata operations"),
         ) + &self.healed()

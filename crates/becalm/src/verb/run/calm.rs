@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::anyhow;
+use anyhow::{Context, anyhow};
 use cure::{CalmChange, CalmFile, CalmFileError};
 use image::mount::{Bind, Freshness, MountCondition, PlacedImage};
 use recording::shown_name;
@@ -67,7 +67,8 @@ impl CalmLaunch {
         if !given.is_empty() {
             return Ok(given);
         }
-        let here = std::env::current_dir().map_err(Failure::of_command)?;
+        let here = std::env::current_dir().context("cannot tell the working directory");
+        let here = here.map_err(Failure::of_command)?;
         let there = &self.file.directory;
         let is_other = |word: &&OsString| means_another_file(word, there, &here);
         // The first one is searched for in PATH, unless it has a slash.

@@ -160,7 +160,7 @@ pub fn enter(
         }
         if !json {
             image_conflicts::say(&entered);
-            image_touched::say(&entered, calm, &wanted.command);
+            image_touched::say(&entered, calm);
         }
     }
     let about = about(&entered);

@@ -1,9 +1,9 @@
 //! Files that an image was made of and that were touched since: each start reads them.
 
-use std::ffi::OsString;
+use std::env;
 use std::path::{Path, PathBuf};
 
-use image::mount::Entered;
+use image::mount::{ComparedSources, Entered};
 use recording::shown_name;
 
 use super::calm::CalmLaunch;
@@ -12,13 +12,17 @@ use super::calm::CalmLaunch;
 const FEW: u64 = 100;
 
 /// Says of each image that many were read, and how to build it again.
-pub fn say(entered: &Entered, calm: Option<&CalmLaunch>, command: &[OsString]) {
+pub fn say(entered: &Entered, calm: Option<&CalmLaunch>) {
     for compared in entered.compared.iter().filter(|compared| compared.read > FEW) {
         let again = match calm {
             Some(calm) => format!(" is written again: {}", calm.write_again()),
+            // What a SIF has besides nobody knows.
+            None if compared.image.extension().is_some_and(|extension| extension == "sif") => {
+                " is built again".to_owned()
+            }
             None => {
-                let command = if compared.is_traced { command } else { &[] };
-                build_again(&compared.image, over(entered, &compared.image), command)
+                let over = over(entered, &compared.image);
+                format!(" is built again: {}", build_again(compared, over))
             }
         };
         term::warn(&format!(
@@ -35,14 +39,24 @@ fn over<'e>(entered: &'e Entered, image: &Path) -> &'e [PathBuf] {
     beside.map_or(&entered.over, |beside| &beside.over)
 }
 
-/// What builds an image again for the command that is run now. What a SIF has besides nobody knows.
-fn build_again(image: &Path, over: &[PathBuf], command: &[OsString]) -> String {
-    if image.extension().is_some_and(|extension| extension == "sif") {
-        return " is built again".to_owned();
+/// What builds an image again, in the order of the command that it was built for.
+fn build_again(compared: &ComparedSources, over: &[PathBuf]) -> String {
+    let build = |image: &Path| {
+        format!("becalm image build -o {} {}", term::quoted_path(image), term::shell_line(over))
+    };
+    let image = &compared.image;
+    let Some(trace) = &compared.trace else { return build(image) };
+    match &compared.traced_in {
+        Some(directory) if env::current_dir().is_ok_and(|here| here == Path::new(directory)) => {
+            format!("{} -- {trace}", build(image))
+        }
+        Some(directory) => {
+            let image = std::path::absolute(image).unwrap_or_else(|_| image.clone());
+            format!("cd {} && {} -- {trace}", term::quoted_path(directory), build(&image))
+        }
+        None if Path::new(trace).is_file() => {
+            format!("{} --trace {}", build(image), term::quoted_path(trace))
+        }
+        None => format!("{} -- CMD", build(image)),
     }
-    let words = ["becalm", "image", "build", "-o"].map(OsString::from).into_iter();
-    let words = words.chain([image.into()]).chain(over.iter().map(OsString::from));
-    let separator = (!command.is_empty()).then(|| "--".into());
-    let words: Vec<OsString> = words.chain(separator).chain(command.iter().cloned()).collect();
-    format!(" is built again: {}", term::shell_line(&words))
 }

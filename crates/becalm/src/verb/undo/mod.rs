@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use term::{plain, width};
 
-use crate::asked_to_end::{FileChanges, waits_for_another};
+use crate::asked_to_end::{FileChanges, journal_options};
 use crate::exit::{Failure, NO, USAGE};
 use view::{render, render_forgotten, render_list};
 
@@ -119,14 +119,13 @@ pub fn run(args: &UndoArgs) -> Result<u8, Failure> {
         return print_manifest(&manifest);
     }
     if args.forget {
-        return forget(args, &Options::new(state));
+        return forget(args, &journal_options(state));
     }
     let waiting = term::ProgressBar::new();
     let progress = |progress: remedy::Progress| {
         waiting.tell("restoring", progress.written as u64, progress.of as u64);
     };
-    let waits: Option<&(dyn Fn(&Path) + Sync)> = Some(&waits_for_another);
-    undo(args, Options { progress: &progress, waits, ..Options::new(state) })
+    undo(args, Options { progress: &progress, ..journal_options(state) })
 }
 
 fn list(state: &Path, json: bool) -> Result<u8, Failure> {
@@ -211,7 +210,7 @@ fn tell(undone: &Undone, args: &UndoArgs) -> Result<(), Failure> {
 /// If something stays changed: what, and how to go on.
 pub fn take_back(id: &str) -> Result<(), Failure> {
     let state = remedy::state_directory()?;
-    let options = Options { waits: Some(&waits_for_another), ..Options::new(state) };
+    let options = journal_options(state);
     let how = UndoOptions { skip_changed: true, keep_needed: true, dry_run: false };
     let stays = match remedy::undo(id, &options, how) {
         Ok(undone) if undone.skipped.is_empty() => return Ok(()),

@@ -18,15 +18,7 @@ fn start(process: ProcessId) -> Record {
 }
 
 fn exec(process: ProcessId, at: u64, path: PathId, argv: Vec<String>) -> Record {
-    let program = recording::Exec {
-        at: Nanos(at),
-        path,
-        image: path,
-        argv,
-        cwd: path,
-        loader: None,
-        env: vec![],
-    };
+    let program = recording::Exec { at: Nanos(at), argv, ..recording::Exec::new(path, path) };
     Record::Exec { process, exec: program }
 }
 

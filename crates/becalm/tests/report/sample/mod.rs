@@ -58,7 +58,7 @@ impl Sample {
             at: Nanos(0),
         };
         writer.record(&start);
-        let exec = Exec { at: Nanos(0), path, image: path, argv, cwd, loader, env: vec![] };
+        let exec = Exec { argv, loader, ..Exec::new(path, cwd) };
         writer.record(&Record::Exec { process, exec });
         Sample { writer, now: 0 }
     }

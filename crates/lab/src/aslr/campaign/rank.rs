@@ -88,6 +88,12 @@ pub enum RankError {
     /// The kernel does not let becalm choose for such a program.
     #[error("the program changes its user, group or capabilities, for which layouts are not kept")]
     Setuid,
+    /// It is not the program that it is without becalm.
+    #[error(
+        "the command executed a program that gets privileges, which a traced process does not: give \
+         --untraced"
+    )]
+    LostRights,
     /// The processor that is asked for is not this rank's, or no other one is.
     #[error("the processor cannot be changed: {0}")]
     Processor(io::Error),
@@ -115,7 +121,11 @@ impl RankMeasures {
     }
 
     /// Lets a rank run to its end, and notes what is looked at beside its times.
-    fn beside(&mut self, child: AtExec, vectors: bool) -> io::Result<(Timed, MeasuredProgram)> {
+    fn beside(
+        &mut self,
+        child: AtExec,
+        vectors: bool,
+    ) -> Result<(Timed, MeasuredProgram), RankError> {
         self.first_cpu = watch::processor(child.pid());
         let before = control::on(self.first_cpu);
         let waited = watch::waited(child.pid());
@@ -128,6 +138,9 @@ impl RankMeasures {
             self.dirty_upper = end.upper_in_use;
             Ok(end.at)
         })?;
+        if at_end.as_ref().is_some_and(|end| end.executed.iter().any(|one| one.lost_rights)) {
+            return Err(RankError::LostRights);
+        }
         self.control = Some((before + control::on(self.last_cpu)) / 2.0);
         let measured = at_end.map(|end| MeasuredProgram::of(&end, &timed));
         Ok((timed, measured.unwrap_or(MeasuredProgram::Started)))

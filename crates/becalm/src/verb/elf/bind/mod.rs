@@ -17,7 +17,7 @@ use loader::bind::{self, BindError, BindMode, BindOptions, BindProgress, Binding
 use remedy::CheckedFiles;
 
 use crate::again;
-use crate::asked_to_end::{FileChanges, waits_for_another};
+use crate::asked_to_end::{FileChanges, journal_options};
 use crate::exit::{Failure, NO, USAGE};
 use crate::stdout_redirect::StdoutRedirect;
 use applied::{BindAnswer, bound_and_told};
@@ -278,9 +278,8 @@ pub fn apply(
         waiting.tell("writing", progress.written as u64, progress.of as u64);
     };
     let is_asked_to_end = &|| changes.is_asked_to_end();
-    let options = remedy::Options::new(state()?);
+    let options = journal_options(state()?);
     let options = remedy::Options { checked, progress: &progress, is_asked_to_end, ..options };
-    let options = remedy::Options { waits: Some(&waits_for_another), ..options };
     let applied = remedy::apply(plan, &options).map_err(|error| changes.failure(error))?;
     Ok(applied.id)
 }

@@ -7,11 +7,12 @@ pub mod view;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
 use image::container::{self, ContainerContent, Sealed};
-use image::squash::{self, ImageOptions, ImageProgress, PathsImage};
+use image::squash::{self, ImageOptions, ImageProgress, ImageTrace, PathsImage};
 use image::{Holds, ImageError, Inspection, TracedFiles};
 use image_format::SquashWriteError;
 use image_format::ext3::Ext3Overlay;
@@ -288,10 +289,11 @@ fn check_output(output: &Path) -> anyhow::Result<()> {
 const SIGINT: i32 = 2;
 
 /// The files that come first, and what says so.
-fn order(args: &ImageBuildArgs) -> Result<(TracedFiles, Option<String>), Failure> {
+fn order(args: &ImageBuildArgs) -> Result<(TracedFiles, Option<ImageTrace>), Failure> {
     if let Some(trace) = &args.trace {
         let recording = crate::load::load(trace)?;
-        return Ok((TracedFiles::of(&recording), Some(shown_name(trace))));
+        let trace = ImageTrace { text: shown_name(trace), directory: None };
+        return Ok((TracedFiles::of(&recording), Some(trace)));
     }
     if args.command.is_empty() {
         return Ok((TracedFiles::default(), None));
@@ -311,13 +313,19 @@ fn order(args: &ImageBuildArgs) -> Result<(TracedFiles, Option<String>), Failure
     if let Some(failed) = failed {
         term::warn(&format!("the command {failed}; its order is used as it is"));
     }
-    Ok((TracedFiles::of(&recording), Some(term::shell_line(&args.command))))
+    Ok((TracedFiles::of(&recording), Some(command_here(&args.command))))
+}
+
+/// A command as what the order of an image comes from, run in this directory.
+pub fn command_here(command: &[OsString]) -> ImageTrace {
+    let here = std::env::current_dir().ok().and_then(|here| here.to_str().map(str::to_owned));
+    ImageTrace { text: term::shell_line(command), directory: here }
 }
 
 fn build(
     args: &ImageBuildArgs,
     traced: &TracedFiles,
-    trace: Option<String>,
+    trace: Option<ImageTrace>,
     made: Option<u32>,
 ) -> anyhow::Result<(PathsImage, Option<Sealed>)> {
     let title = format!("image build -o {}", term::quoted_path(&args.output));
@@ -343,7 +351,8 @@ fn build(
         progress: &progress,
     };
     if !args.is_sif() {
-        let built = squash::build(&args.paths, &args.output, &options).map_err(with_option)?;
+        let built = squash::build(&args.paths, &args.output, &options);
+        let built = built.map_err(|error| with_option(error, args))?;
         drop(waiting);
         produced::keep(built.0, title, false)?;
         return Ok((built.1, None));
@@ -354,15 +363,24 @@ fn build(
     };
     let layer = args.sif.layer();
     let built = container::build(content, &args.output, &options, layer.as_ref());
-    let (image, built, sealed) = built.map_err(with_option)?;
+    let (image, built, sealed) = built.map_err(|error| with_option(error, args))?;
     drop(waiting);
     produced::keep(image, title, false)?;
     Ok((built, Some(sealed)))
 }
 
 /// With the option that helps, where there is one.
-fn with_option(error: ImageError) -> anyhow::Error {
+fn with_option(error: ImageError, args: &ImageBuildArgs) -> anyhow::Error {
     match error {
+        ImageError::At { ref path, ref source, operation }
+        | ImageError::Squash(SquashWriteError::At { ref path, ref source, operation })
+            if source.kind() == ErrorKind::PermissionDenied
+                && ["open", "list"].contains(&operation)
+                && is_packed(args, path) =>
+        {
+            let why = format!("{source}; --skip-unreadable leaves it out");
+            anyhow!(why).context(error.to_string())
+        }
         ImageError::Squash(SquashWriteError::Socket(_)) => {
             anyhow!("{error}; --skip-special leaves it out")
         }
@@ -371,6 +389,11 @@ fn with_option(error: ImageError) -> anyhow::Error {
         }
         error => error.into(),
     }
+}
+
+fn is_packed(args: &ImageBuildArgs, path: &Path) -> bool {
+    let mut packed = args.paths.iter();
+    packed.any(|packed| packed.canonicalize().is_ok_and(|packed| path.starts_with(packed)))
 }
 
 /// Tells whoever waits how far it is.

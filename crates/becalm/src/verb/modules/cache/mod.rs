@@ -11,6 +11,7 @@ use modules::site::{Environment, ModulesSite, User, modulepath};
 use modules::tree::{ModulepathTree, WalkLimits, walk};
 
 use super::index::{IndexAnswer, Indexer};
+use crate::asked_to_end::journal_options;
 use crate::exit::{Failure, NO, USAGE};
 use view::{CacheAnswer, ModulesCache};
 
@@ -188,8 +189,8 @@ fn one_built(
         false => args.users.iter().map(|name| User::named(name)).collect::<Result<_, _>>()?,
     };
     let waiting = term::ProgressBar::new();
-    let occasion =
-        Occasion { state: remedy::state_directory()?, is_upkeep: only_if_needed, under: None };
+    let journal = journal_options(remedy::state_directory()?);
+    let occasion = Occasion { journal, is_upkeep: only_if_needed, under: None };
     let progress = |done, of| waiting.tell("running Modules", done, of);
     match cache::build(path, site, &users, &occasion, &progress) {
         Ok(built) => answer.built = Some(built),

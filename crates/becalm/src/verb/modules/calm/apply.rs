@@ -7,6 +7,7 @@ use modules::cache::{self, Occasion};
 use modules::calm::{CalmPart, CalmPartKind, CalmPlan, CalmState, steps};
 use modules::site::{Environment, ModulesSite};
 
+use crate::asked_to_end::journal_options;
 use crate::exit::Failure;
 use crate::verb::modules::index::Indexer;
 use crate::verb::modules::tidy;
@@ -86,8 +87,8 @@ impl<'a> Calming<'a> {
     fn build_cache(&mut self, path: &Path) -> Result<(), String> {
         let tree = super::super::cache::tree(path);
         let users = cache::users(&tree).map_err(|why| why.to_string())?;
-        let state = self.state.clone();
-        let occasion = Occasion { state, is_upkeep: false, under: self.id.clone() };
+        let journal = journal_options(self.state.clone());
+        let occasion = Occasion { journal, is_upkeep: false, under: self.id.clone() };
         let waiting = term::ProgressBar::new();
         let progress = |done, of| waiting.tell("running Modules", done, of);
         let built = cache::build(path, self.site, &users, &occasion, &progress);
@@ -118,7 +119,7 @@ impl<'a> Calming<'a> {
         }
         let steps = steps(&plan.files);
         let written = remedy::Plan { title: self.title.clone(), steps, ..remedy::Plan::default() };
-        let options = remedy::Options::new(self.state.clone());
+        let options = journal_options(self.state.clone());
         let applied = match &self.id {
             Some(id) => remedy::extend(id, &written, &options),
             None => remedy::apply(&written, &options),

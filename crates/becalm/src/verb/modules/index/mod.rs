@@ -9,6 +9,7 @@ use modules::avail::modulepaths as resolve;
 use modules::index::{IndexJournal, IndexStore, SiteNotes, build};
 use modules::site::{Environment, ModulesSite};
 
+use crate::asked_to_end::journal_options;
 use crate::exit::{Failure, NO, USAGE};
 use view::ModulesIndex;
 
@@ -77,7 +78,8 @@ impl Indexer {
         let store = IndexStore::of(&environment);
         let notes = SiteNotes::take(&environment)?;
         let state = remedy::state_directory().ok();
-        let journal = state.map(|state| IndexJournal::new(state, "modules index".to_owned()));
+        let journal = |state| IndexJournal::new(journal_options(state), "modules index".to_owned());
+        let journal = state.map(journal);
         Ok(Indexer { environment, site, store, notes, journal: RefCell::new(journal) })
     }
 
@@ -92,7 +94,7 @@ impl Indexer {
     /// there is one.
     pub(super) fn go_on(&self, title: &str, id: Option<&str>) {
         if let Some(journal) = &mut *self.journal.borrow_mut() {
-            *journal = journal.titled(title.to_owned());
+            journal.begin_again(title.to_owned());
         }
         if let Some(id) = id {
             self.go_on_under(id);
