@@ -76,7 +76,10 @@ impl Indexer {
         let site = ModulesSite::find(&environment)?;
         let store = IndexStore::of(&environment);
         let notes = SiteNotes::take(&environment)?;
-        let state = remedy::state_directory().ok();
+        let state = match remedy::state_directory() {
+            Err(remedy::Error::NoState) => None,
+            state => Some(state?),
+        };
         let journal = state.map(|state| IndexJournal::new(state, "modules index".to_owned()));
         Ok(Indexer { environment, site, store, notes, journal: RefCell::new(journal) })
     }
