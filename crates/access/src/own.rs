@@ -84,7 +84,7 @@ impl OwnDirectory {
     pub fn at(path: &Path) -> Result<OwnDirectory, ForeignPath> {
         let way = Way::to(path)?;
         if let Some(last) = &way.last {
-            way.ask_own(&way.at, last)?;
+            ask_own(&way.at, last, way.is_closed)?;
         }
         Ok(OwnDirectory { path: path.to_owned(), is_closed: way.is_closed })
     }
@@ -94,13 +94,21 @@ impl OwnDirectory {
         &self.path
     }
 
-    /// A directory in it, as [`OwnDirectory::at`]; by one call.
+    /// A directory in it, as [`OwnDirectory::at`]; by one call, where it is no link.
     ///
     /// # Errors
     /// [`ForeignPath`].
     pub fn below(&self, name: impl AsRef<OsStr>) -> Result<OwnDirectory, ForeignPath> {
-        let is_closed = self.entry(name.as_ref(), Metadata::is_dir)?;
-        Ok(OwnDirectory { path: self.path.join(name.as_ref()), is_closed })
+        let path = self.path.join(name.as_ref());
+        let is_closed = match look(&path)? {
+            None => self.is_closed,
+            Some(about) if about.is_symlink() => return OwnDirectory::at(&path),
+            Some(about) => {
+                self.ask(&path, &about, about.is_dir())?;
+                self.is_closed || !others_may(&about, 1)
+            }
+        };
+        Ok(OwnDirectory { path, is_closed })
     }
 
     /// Asks the same of a regular file in it. Nobody else can put another there before it is opened.
@@ -108,20 +116,18 @@ impl OwnDirectory {
     /// # Errors
     /// [`ForeignPath`].
     pub fn file(&self, name: impl AsRef<OsStr>) -> Result<PathBuf, ForeignPath> {
-        self.entry(name.as_ref(), Metadata::is_file)?;
-        Ok(self.path.join(name.as_ref()))
+        let path = self.path.join(name.as_ref());
+        if let Some(about) = look(&path)? {
+            self.ask(&path, &about, about.is_file())?;
+        }
+        Ok(path)
     }
 
-    /// Whether what has a name in it is closed to others.
-    fn entry(&self, name: &OsStr, is_kind: fn(&Metadata) -> bool) -> Result<bool, ForeignPath> {
-        let path = self.path.join(name);
-        let Some(about) = look(&path)? else { return Ok(self.is_closed) };
-        let way = Way { at: path, is_closed: self.is_closed, last: None };
-        way.ask_own(&way.at, &about)?;
-        match is_kind(&about) {
-            true => Ok(self.is_closed || !others_may(&about, 1)),
-            false => Err(foreign(&way.at, ForeignReason::Kind)),
+    fn ask(&self, path: &Path, about: &Metadata, is_kind: bool) -> Result<(), ForeignPath> {
+        if is_ours(about) && !is_kind {
+            return Err(foreign(path, ForeignReason::Kind));
         }
+        ask_own(path, about, self.is_closed)
     }
 }
 
@@ -162,7 +168,7 @@ impl Way {
             // The root's name leads to the root, wherever the way is.
             let next = way.at.join(&name);
             let Some(about) = look(&next)? else { return Ok(Way { last: None, ..way }) };
-            way.ask_owner(&next, &about)?;
+            ask_owner(&next, &about)?;
             if about.is_symlink() {
                 links += 1;
                 let read = if links > MOST_LINKS { None } else { fs::read_link(&next).ok() };
@@ -174,7 +180,7 @@ impl Way {
                 }
                 continue;
             }
-            if way.lets_others_write(&about) && about.mode() & STICKY == 0 {
+            if lets_others_write(&about, way.is_closed) && about.mode() & STICKY == 0 {
                 return Err(foreign(&next, mode_of(&about)));
             }
             way.is_closed |= about.is_dir() && !others_may(&about, 1);
@@ -182,29 +188,29 @@ impl Way {
         }
         Ok(way)
     }
+}
 
-    /// Who owns `/` in a user namespace may have no number there, and then it cannot be told who it is.
-    fn ask_owner(&self, path: &Path, about: &Metadata) -> Result<(), ForeignPath> {
-        match is_ours(about) || may_be_unmapped(about.uid()) {
-            true => Ok(()),
-            false => Err(foreign(path, ForeignReason::Owner(about.uid()))),
-        }
+/// Who owns `/` in a user namespace may have no number there, and then it cannot be told who it is.
+fn ask_owner(path: &Path, about: &Metadata) -> Result<(), ForeignPath> {
+    match is_ours(about) || may_be_unmapped(about.uid()) {
+        true => Ok(()),
+        false => Err(foreign(path, ForeignReason::Owner(about.uid()))),
     }
+}
 
-    fn ask_own(&self, path: &Path, about: &Metadata) -> Result<(), ForeignPath> {
-        if !is_ours(about) {
-            return Err(foreign(path, ForeignReason::Owner(about.uid())));
-        }
-        match self.lets_others_write(about) {
-            true => Err(foreign(path, mode_of(about))),
-            false => Ok(()),
-        }
+fn ask_own(path: &Path, about: &Metadata, is_closed: bool) -> Result<(), ForeignPath> {
+    if !is_ours(about) {
+        return Err(foreign(path, ForeignReason::Owner(about.uid())));
     }
+    match lets_others_write(about, is_closed) {
+        true => Err(foreign(path, mode_of(about))),
+        false => Ok(()),
+    }
+}
 
-    /// What the group may do of a file in a directory that it cannot enter, it cannot do.
-    fn lets_others_write(&self, about: &Metadata) -> bool {
-        about.mode() & 0o002 != 0 || !self.is_closed && others_may(about, 2)
-    }
+/// What the group may do with what lies in a directory that it cannot enter, it cannot do.
+fn lets_others_write(about: &Metadata, is_closed: bool) -> bool {
+    about.mode() & 0o002 != 0 || !is_closed && others_may(about, 2)
 }
 
 /// The names of a path, the first one last.
@@ -405,7 +411,10 @@ mod tests {
         let kind = |failed: ForeignPath| matches!(failed.reason, ForeignReason::Kind);
         symlink("file", scene.at("own/link")).unwrap();
         assert!(own.file("link").is_err_and(kind) && own.file("directory").is_err_and(kind));
-        assert!(own.below("file").is_err_and(kind) && own.below("link").is_err_and(kind));
+        assert!(own.below("file").is_err_and(kind));
+        // A directory may be elsewhere, if it is one's own there.
+        symlink("directory", scene.at("own/elsewhere")).unwrap();
+        assert!(own.below("elsewhere").is_ok());
         scene.set("own/file", 0o666);
         scene.set("own/directory", 0o1777);
         assert!(own.file("file").is_err() && own.below("directory").is_err());
