@@ -5,9 +5,9 @@
 //! is copied beside it and renamed, so that of two at once one is there, and whole.
 
 use std::ffi::OsStr;
-use std::fs::{DirBuilder, File};
+use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, FileExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -35,9 +35,8 @@ pub fn keep(recording: &File) -> anyhow::Result<()> {
         let (size, most) = (bytes(ByteUnits(size)), bytes(ByteUnits(LARGEST)));
         bail!("it has {size}, and {most} is the most; keep it with -o REC");
     }
-    let state = remedy::state_directory()?;
+    let state = remedy::made_state_directory()?;
     let said = || state.display().to_string();
-    DirBuilder::new().recursive(true).mode(0o700).create(&state).with_context(said)?;
     forget_unfinished(&state);
     // Its mode is 0600.
     let copy = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(&state);

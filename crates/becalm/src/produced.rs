@@ -18,16 +18,15 @@ pub fn keep(image: UnnamedImage, title: String, is_new: bool) -> anyhow::Result<
     let (path, source) = (whole(image.target())?, whole(image.path())?);
     let step = Step::Take { path, source, is_new };
     let plan = Plan { title, steps: vec![step], ..Plan::default() };
-    let state = remedy::state_directory();
-    let named = match &state {
+    let (state, named) = match remedy::state_directory() {
         Ok(state) => {
             let options = journal_options(state.clone());
-            image.named_by(|| remedy::apply(&plan, &options).map(drop))
+            (Some(state), image.named_by(|| remedy::apply(&plan, &options).map(drop)))
         }
-        Err(_) => Err(Error::NoState),
+        Err(error) => (None, Err(error)),
     };
     match named {
-        Err(error) if is_of_the_journal(&error, state.ok().as_deref()) && image.path().exists() => {
+        Err(error) if is_of_the_journal(&error, state.as_deref()) && image.path().exists() => {
             term::warn(&format!("{error}: becalm undo will not know of the image"));
             Ok(image.keep()?)
         }
@@ -60,11 +59,11 @@ pub fn take_access(image: &UnnamedImage) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether it is the state directory that cannot be written.
+/// Whether it is the state directory that cannot be written, or is not this user's.
 fn is_of_the_journal(error: &Error, state: Option<&Path>) -> bool {
     let Some(state) = state else { return true };
     match error {
-        Error::NoLock { .. } | Error::NoState => true,
+        Error::NoLock { .. } | Error::NoState | Error::Foreign { .. } => true,
         Error::Call { path, .. } => path.starts_with(state) || state.starts_with(path),
         Error::NoRoom { directory, .. } => state.starts_with(directory),
         _ => false,

@@ -57,10 +57,13 @@ impl Out {
     pub(crate) fn beside(target: &Path, mode: AccessMode) -> Result<Out, ImageError> {
         let target = save::followed(target);
         Leftovers::Files.clear(directory_of(&target), UNNAMED, HOUR);
+        // Whose place it takes may not be for all to read: so it is nobody else's until it has that one's access.
+        let is_there = metadata(&target).is_ok_and(|there| there.is_file());
+        let first = if is_there { mode.private() } else { mode };
         let make = || {
             let file = tempfile::Builder::new()
                 .prefix(UNNAMED)
-                .permissions(Permissions::from_mode(mode as u32))
+                .permissions(Permissions::from_mode(first as u32))
                 .tempfile_in(directory_of(&target))?;
             // Where it cannot be had, nobody else has it either.
             let _ = flock(file.as_file(), FlockOperation::NonBlockingLockExclusive);

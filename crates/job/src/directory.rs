@@ -24,18 +24,23 @@ const RUN_MAGIC: &str = "becalm-run 1";
 /// Makes a directory that only this user may enter, or finds the one that another rank has made:
 /// in `within`, or else where nodes keep what is theirs alone.
 pub(crate) fn make_directory(name: &str, within: Option<&Path>) -> Result<PathBuf, JobError> {
-    let Some(within) = within else {
-        let [first, second] = NODE_DIRECTORIES.map(Path::new);
-        return match make_in(first, name) {
-            // Every rank of the node must come to the same directory: what may be otherwise a
-            // moment later, such as a full disk, is no reason to go on to the next.
-            Err(JobError::NoNodeDirectory { source, .. }) if is_lasting(&source) => {
-                make_in(second, name)
-            }
-            made => made,
-        };
-    };
-    make_in(within, name)
+    match within {
+        Some(within) => make_in(within, name),
+        None => make_in_either(NODE_DIRECTORIES.map(Path::new), name),
+    }
+}
+
+fn make_in_either([first, second]: [&Path; 2], name: &str) -> Result<PathBuf, JobError> {
+    match make_in(first, name) {
+        // Every rank of the node must come to the same directory: what may be otherwise a
+        // moment later, such as a full disk, is no reason to go on to the next.
+        Err(JobError::NoNodeDirectory { source, .. }) if is_lasting(&source) => {
+            make_in(second, name)
+        }
+        // Anybody may have taken a name that can be guessed, and only he or root takes it away.
+        Err(JobError::ForeignDirectory(_)) => make_in(second, name),
+        made => made,
+    }
 }
 
 fn is_lasting(error: &io::Error) -> bool {
@@ -195,6 +200,7 @@ pub(crate) fn lock_of(directory: &Path, rank: u32) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
     use std::time::SystemTime;
 
     use super::*;
@@ -237,5 +243,24 @@ mod tests {
         let child = rustix::process::Pid::from_raw(child.unwrap()).unwrap();
         rustix::process::kill_process(child, rustix::process::Signal::KILL).unwrap();
         assert!(!old.exists() && recent.exists() && running.exists() && others.exists());
+    }
+
+    #[test]
+    fn where_somebody_has_taken_the_name_all_ranks_of_a_node_meet_at_the_next_place() {
+        let scene = tempfile::tempdir().unwrap();
+        let places = ["first", "second"].map(|name| scene.path().join(name));
+        places.iter().for_each(|place| fs::create_dir(place).unwrap());
+        let [first, second] = &places;
+        let make = || make_in_either([first, second], "run");
+        assert_eq!(make().unwrap(), first.join("run"));
+        // As another's would be.
+        fs::set_permissions(first.join("run"), fs::Permissions::from_mode(0o755)).unwrap();
+        for _rank in 0..2 {
+            assert_eq!(make().unwrap(), second.join("run"));
+        }
+        fs::remove_dir(second.join("run")).unwrap();
+        fs::write(second.join("run"), "").unwrap();
+        let error = make().unwrap_err().to_string();
+        assert!(error.ends_with("second/run is not this user's own directory; name another place on this node with --node-dir"), "{error}");
     }
 }

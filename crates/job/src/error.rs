@@ -28,7 +28,10 @@ pub enum JobError {
         source: io::Error,
     },
     /// What has the name of the node's directory is somebody else's, or open to others.
-    #[error("{} is not this user's own directory", .0.display())]
+    #[error(
+        "{} is not this user's own directory; name another place on this node with --node-dir",
+        .0.display()
+    )]
     ForeignDirectory(PathBuf),
     /// The node's directory cannot be used.
     #[error("cannot record to {}", .directory.display())]

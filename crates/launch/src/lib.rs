@@ -97,7 +97,7 @@ pub use own_stack::with_enough_stack;
 pub use python_hook::{HookError, PythonHook, takes_hook};
 pub use replace::{replace, replace_as, set_variables, unset_variables};
 pub use rights::{gives_rights, lost_rights};
-pub use scratch::scratch_file;
+pub use scratch::{scratch_file, temporary_directory};
 pub use signal_monitor::SignalMonitor;
 pub use spawn::{Gated, spawn};
 pub use stage::{Stage, StageError, StageOutcome, check_input};

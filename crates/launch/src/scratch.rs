@@ -1,12 +1,13 @@
 //! Room for what is kept for a moment. A full disk, or none that can be written to, is no reason
 //! not to run a command: files are kept in memory, and directories where there is room.
 
-use std::fs::{self, DirBuilder, File, Metadata, Permissions};
+use std::fs::{self, DirBuilder, File, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use access::OwnDirectory;
 use rustix::fs::{FlockOperation, MemfdFlags, flock, memfd_create};
 use tempfile::TempDir;
 
@@ -63,14 +64,26 @@ impl ScratchDirectory {
     }
 }
 
+/// A directory of this user's alone, where temporary files lie (`TMPDIR`, `/tmp`), or where nobody else can put another
+/// in its place: one that root, or this user, makes below another user's directory is that user's to exchange.
+///
+/// # Errors
+/// That of the first place, where none will do.
+pub fn temporary_directory(prefix: &str) -> io::Result<TempDir> {
+    first_of(shared_places(), |place| {
+        access::keeps_names(&place).map_err(io::Error::other)?;
+        tempfile::Builder::new().prefix(prefix).tempdir_in(place)
+    })
+}
+
 /// Where in a directory nobody but this user makes names: itself, or a directory of that user's in it.
 fn own_room(place: &Path) -> io::Result<PathBuf> {
     let user = rustix::process::geteuid().as_raw();
-    let is_closed = |about: &Metadata| about.is_dir() && about.mode() & 0o022 == 0;
-    let about = fs::metadata(place)?;
-    if is_closed(&about) && [0, user].contains(&about.uid()) {
+    fs::metadata(place)?;
+    if OwnDirectory::at(place).is_ok() {
         return Ok(place.to_owned());
     }
+    access::keeps_names(place).map_err(io::Error::other)?;
     let own = place.join(format!("becalm-{user}-hooks"));
     match DirBuilder::new().mode(0o711).create(&own) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
@@ -79,7 +92,8 @@ fn own_room(place: &Path) -> io::Result<PathBuf> {
         Err(_) => {}
     }
     let about = own.symlink_metadata()?;
-    if is_closed(&about) && about.uid() == user {
+    let is_closed = about.is_dir() && about.mode() & 0o022 == 0;
+    if is_closed && about.uid() == user {
         return Ok(own);
     }
     let why = format!("{}: is not this user's own directory", own.display());
@@ -87,9 +101,16 @@ fn own_room(place: &Path) -> io::Result<PathBuf> {
 }
 
 /// What the first place gives that gives anything; else the error of the first of them.
-fn first_place<T>(mut make: impl FnMut(PathBuf) -> io::Result<T>) -> io::Result<T> {
+fn first_place<T>(make: impl FnMut(PathBuf) -> io::Result<T>) -> io::Result<T> {
+    first_of(places(), make)
+}
+
+fn first_of<T>(
+    places: Vec<PathBuf>,
+    mut make: impl FnMut(PathBuf) -> io::Result<T>,
+) -> io::Result<T> {
     let mut refused = None;
-    for place in places() {
+    for place in places {
         match make(place.clone()) {
             Ok(made) => return Ok(made),
             Err(error) => refused = refused.or(Some((place, error))),
@@ -105,8 +126,14 @@ fn places() -> Vec<PathBuf> {
     let is_root = rustix::process::geteuid().is_root();
     let session = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|_| !is_root);
     let root = is_root.then(|| PathBuf::from("/run"));
+    let own = root.into_iter().chain(session).filter(|place| place.is_absolute());
+    own.chain(shared_places()).collect()
+}
+
+/// Those that all users make names in.
+fn shared_places() -> Vec<PathBuf> {
     let all = [std::env::temp_dir(), "/tmp".into(), "/dev/shm".into(), "/var/tmp".into()];
-    root.into_iter().chain(session).chain(all).filter(|place| place.is_absolute()).collect()
+    all.into_iter().filter(|place| place.is_absolute()).collect()
 }
 
 #[cfg(test)]

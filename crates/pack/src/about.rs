@@ -137,9 +137,7 @@ impl OpenedPack {
         let gone = |error| PackError::unusable(&pack.copy, format!("{error}: make the pack again"));
         let copy = pack.copy.symlink_metadata().map_err(gone)?;
         pack.is_ours(&pack.copy, &copy)?;
-        for above in pack.path.ancestors().skip(1) {
-            pack.is_kept(above)?;
-        }
+        is_kept(pack.path.parent().unwrap_or(Path::new("/")))?;
         if !ContentIdentity::of(&copy).is_content_of(&pack.about.copy_identity) {
             return Err(PackError::unusable(&pack.copy, "has changed: make the pack again"));
         }
@@ -168,21 +166,6 @@ impl OpenedPack {
         Err(PackError::unusable(file, format!("its mode is {mode:04o}, {wrong}")))
     }
 
-    /// Refuses a directory in which somebody else may put another file in a pack's place, also between a
-    /// look at it and its use.
-    fn is_kept(&self, directory: &Path) -> Result<(), PackError> {
-        let about = directory.metadata().map_err(PackError::at("look at", directory))?;
-        let user = rustix::process::geteuid().as_raw();
-        // In a sticky one only a file's owner may (unlink(2)).
-        let is_shared = about.mode() & 0o022 != 0 && about.mode() & 0o1000 == 0;
-        if !is_shared && (about.uid() == 0 || about.uid() == user) {
-            return Ok(());
-        }
-        let reason =
-            "others than you and root may put another file in the pack's place there: not used";
-        Err(PackError::unusable(directory, reason))
-    }
-
     /// Whether the program is what it was when the pack was made.
     pub fn is_of_todays_program(&self) -> bool {
         self.about
@@ -190,4 +173,12 @@ impl OpenedPack {
             .metadata()
             .is_ok_and(|about| ContentIdentity::of(&about) == self.about.identity)
     }
+}
+
+/// Refuses a directory where somebody else may put another file in a pack's place, also between a look at it and its
+/// use.
+fn is_kept(directory: &Path) -> Result<(), PackError> {
+    let reason =
+        "others than you and root may put another file in the pack's place there: not used";
+    access::keeps_names(directory).map_err(|why| PackError::unusable(&why.path, reason))
 }

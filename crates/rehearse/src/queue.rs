@@ -49,6 +49,7 @@ fn advice(error: &io::Error) -> &'static str {
             "; it needs memory that processes share there: mount -t tmpfs tmpfs /dev/shm"
         }
         io::ErrorKind::StorageFull => "; it needs 4 KiB there: remove what nobody uses",
+        io::ErrorKind::PermissionDenied => "; its owner, or root, can remove it",
         _ => "",
     }
 }
@@ -115,8 +116,7 @@ impl MachineQueue {
             return Err(failed(Path::new(name), io::ErrorKind::InvalidInput.into()));
         }
         let user = rustix::process::geteuid().as_raw();
-        let path = Path::new(MEMORY).join(format!("becalm.{user}.{name}.queue"));
-        let mapping = QueueMapping::open(&path, user).map_err(|error| failed(&path, error))?;
+        let mapping = QueueMapping::first(&names(user, name), user)?;
         Ok(MachineQueue { free_at: FreeAt::Shared(mapping) })
     }
 
@@ -153,7 +153,37 @@ unsafe impl Sync for QueueMapping {}
 
 const SIZE: usize = 4096;
 
+/// The names that a queue's file may have. Anybody can take one that can be guessed, and then it is the next: for
+/// all who ask.
+fn names(user: u32, name: &str) -> Vec<PathBuf> {
+    const MORE: u32 = 15;
+    let numbers = (1..=MORE).map(|number| format!(".{number}"));
+    let ends = [String::new()].into_iter().chain(numbers);
+    ends.map(|end| Path::new(MEMORY).join(format!("becalm.{user}.{name}{end}.queue"))).collect()
+}
+
+/// Whether something of somebody else's has the name: a file, a link, a directory, a socket.
+fn is_taken(error: &io::Error) -> bool {
+    let errno = error.raw_os_error();
+    error.kind() == io::ErrorKind::PermissionDenied
+        || [libc::ELOOP, libc::EISDIR, libc::ENXIO].iter().any(|taken| errno == Some(*taken))
+}
+
 impl QueueMapping {
+    /// That of the first name that nobody else has; else what is wrong with the first.
+    fn first(paths: &[PathBuf], user: u32) -> Result<QueueMapping, QueueError> {
+        let mut taken = None;
+        for path in paths {
+            let opened = QueueMapping::open(path, user);
+            match opened.map_err(|error| QueueError { path: path.clone(), error }) {
+                Err(failed) if is_taken(&failed.error) => taken = taken.or(Some(failed)),
+                opened => return opened,
+            }
+        }
+        let none = || QueueError { path: MEMORY.into(), error: io::ErrorKind::NotFound.into() };
+        Err(taken.unwrap_or_else(none))
+    }
+
     fn open(path: &Path, user: u32) -> io::Result<QueueMapping> {
         // The last user of the file removes it; then the name leads to another one.
         for _ in 0..100 {

@@ -5,8 +5,8 @@
 #[allow(dead_code)]
 mod mount;
 
-use std::os::unix::fs::symlink;
-use std::path::PathBuf;
+use std::os::unix::fs::{chown, symlink};
+use std::path::{Path, PathBuf};
 
 use mount::{fork, wait};
 use recording::Nanos;
@@ -69,22 +69,47 @@ fn what_a_machine_s_earlier_life_left_is_not_waited_for() {
     assert_eq!(queue.admit(now, SERVICE), Nanos(now.0 + 200_000));
 }
 
+/// The names that it may have, in their order.
+fn all_names(path: &Path) -> Vec<PathBuf> {
+    let numbered = (1..=15).map(|number| path.with_extension(format!("{number}.queue")));
+    [path.to_owned()].into_iter().chain(numbered).collect()
+}
+
 #[test]
 fn a_link_or_a_file_of_somebody_else_is_not_taken_for_the_queue() {
     let victim = tempfile::NamedTempFile::new().unwrap();
-    let (name, path) = named("link");
-    symlink(victim.path(), &path).unwrap();
-    let error = MachineQueue::shared(&name).unwrap_err();
-    assert!(error.to_string().contains("becalm."), "{error}");
-    std::fs::remove_file(&path).unwrap();
+    let take = |what: &str, path: &Path| match what {
+        "link" => symlink(victim.path(), path).unwrap(),
+        "directory" => std::fs::create_dir(path).unwrap(),
+        _ => {
+            std::fs::write(path, "").unwrap();
+            chown(path, Some(1234), None).unwrap();
+        }
+    };
+    let now = clock::now();
+    for what in ["link", "directory", "other"] {
+        let (name, path) = named(what);
+        let names = all_names(&path);
+        names[..2].iter().for_each(|path| take(what, path));
+        // Whoever asks meanwhile comes to the same one.
+        let queues = [0; 2].map(|_| MachineQueue::shared(&name).unwrap());
+        for queue in &queues {
+            queue.admit(now, SERVICE);
+        }
+        assert_eq!(queues[0].admit(now, SERVICE), Nanos(now.0 + 400_000), "{what}");
+        assert!(names[2].is_file(), "{what}");
+        drop(queues);
+        assert!(!names[2].exists(), "{what}");
+        names[2..].iter().for_each(|path| take(what, path));
+        let error = MachineQueue::shared(&name).unwrap_err().to_string();
+        for path in &names {
+            std::fs::remove_file(path).or_else(|_| std::fs::remove_dir(path)).unwrap();
+        }
+        assert!(error.starts_with(&path.display().to_string()), "{error}");
+        let way_out = "; its owner, or root, can remove it";
+        assert_eq!(error.ends_with(way_out), what == "other", "{error}");
+    }
     assert_eq!(victim.path().metadata().unwrap().len(), 0);
-
-    let (name, path) = named("other");
-    std::fs::write(&path, "").unwrap();
-    std::os::unix::fs::chown(&path, Some(1234), None).unwrap();
-    let error = MachineQueue::shared(&name).unwrap_err().to_string();
-    std::fs::remove_file(&path).unwrap();
-    assert!(error.contains("somebody else") || error.contains("ermission"), "{error}");
     assert!(MachineQueue::shared("../../etc/passwd").is_err());
 }
 

@@ -104,8 +104,7 @@ pub fn apply(plan: &Plan, options: &Options) -> Result<Applied, Error> {
 /// # Errors
 /// Those of [`apply`], and if it is not applied now. What was applied before stays so.
 pub fn extend(id: &str, plan: &Plan, options: &Options) -> Result<Applied, Error> {
-    let unknown = || Error::Unknown { id: id.to_owned() };
-    let directory = state::journal_directory(&options.state, id).ok_or_else(unknown)?;
+    let directory = state::journal_directory(&options.state, id)?;
     let _locked = state::lock(options)?;
     let story = Story::read_applied(&directory)?;
     let done = &story.changes;
@@ -217,7 +216,7 @@ fn keep_what_is_removed(
     if removed.is_empty() {
         return Ok(());
     }
-    let copies = directory.join("kept");
+    let copies = journal::all_kept(directory);
     state::make_directory(&copies)?;
     let all = pool::each(options.threads, &removed, |_, job| {
         options.may_go_on()?;

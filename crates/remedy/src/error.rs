@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use access::ForeignPath;
 use recording::ByteUnits;
 
 /// Why a plan was not applied, or not undone. Unless it says otherwise, every file is as it was.
@@ -55,6 +56,14 @@ pub enum Error {
         "no place for becalm's state: set XDG_STATE_HOME, or HOME to a directory that is there"
     )]
     NoState,
+    /// Somebody else can change what is in the state directory, or has put it there.
+    #[error("{}", of_foreign(state, why))]
+    Foreign {
+        /// The state directory.
+        state: PathBuf,
+        /// What in it or above it.
+        why: Box<ForeignPath>,
+    },
     /// Another becalm applies or undoes something with the same state directory.
     #[error("{}: another becalm is at work; try again when it has ended", state.display())]
     Busy {
@@ -134,6 +143,19 @@ pub enum Error {
         /// What is not as it was, and why: at least one.
         stays: Vec<Changed>,
     },
+}
+
+/// Whose it is, and the way out.
+fn of_foreign(state: &Path, why: &ForeignPath) -> String {
+    let other = "set XDG_STATE_HOME to a directory that only you can write to";
+    let way = match why.closing() {
+        Some(chmod) => format!("if nobody else has written there: {chmod}; or {other}"),
+        None if why.path != state && why.path.starts_with(state) => {
+            "nothing of yours lies there; remove it, or have it removed".to_owned()
+        }
+        None => other.to_owned(),
+    };
+    format!("{why}: nothing that lies there is obeyed; {way}")
 }
 
 fn more(others: usize) -> String {

@@ -37,8 +37,7 @@ pub struct Forgotten {
 /// If it is under way or was interrupted, so that files may be neither old nor new; if it was forgotten
 /// before; if what has a kept file's name is another, or cannot be removed, of which a dry run tells, too.
 pub fn forget(id: &str, options: &Options, dry_run: bool) -> Result<Forgotten, Error> {
-    let unknown = || Error::Unknown { id: id.to_owned() };
-    let directory = state::journal_directory(&options.state, id).ok_or_else(unknown)?;
+    let directory = state::journal_directory(&options.state, id)?;
     let _locked = if dry_run { None } else { Some(state::lock(options)?) };
     let story = Story::read(&directory)?;
     match &story.status {

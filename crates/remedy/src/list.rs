@@ -107,8 +107,7 @@ pub fn last_of(entries: &[Entry]) -> Option<&Entry> {
 /// # Errors
 /// If there is no such id, or its journal cannot be read.
 pub fn status(state: &Path, id: &str) -> Result<Status, Error> {
-    let directory = state::journal_directory(state, id);
-    let directory = directory.ok_or_else(|| Error::Unknown { id: id.to_owned() })?;
+    let directory = state::journal_directory(state, id)?;
     entry(&directory, state::is_busy(state)).map(|entry| entry.status)
 }
 

@@ -36,8 +36,7 @@ pub struct Manifest {
 /// # Errors
 /// If there is no such id, it is not applied now, or its journal cannot be read.
 pub fn manifest(state: &Path, id: &str) -> Result<Manifest, Error> {
-    let unknown = || Error::Unknown { id: id.to_owned() };
-    let directory = state::journal_directory(state, id).ok_or_else(unknown)?;
+    let directory = state::journal_directory(state, id)?;
     let story = Story::read_applied(&directory)?;
     let mut entries: Vec<_> = story.changes.iter().flat_map(entries).collect();
     entries.sort_by(|one, other| one.path.cmp(&other.path));

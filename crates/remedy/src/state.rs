@@ -4,21 +4,25 @@
 
 use std::fs::{self, DirBuilder, File};
 use std::io::ErrorKind;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use access::{ForeignPath, ForeignReason, OwnDirectory};
 use rustix::fs::{Access, FlockOperation};
 use rustix::io::Errno;
 
-use crate::journal::sync_directory;
+use crate::journal::{self, sync_directory};
 use crate::{Error, Options};
 
+const JOURNALS: &str = "journals";
+const LOCK: &str = "lock";
+
 /// becalm's state directory: `$XDG_STATE_HOME/becalm`, by default `~/.local/state/becalm`. Of root,
-/// it is root's own, even where sudo has kept the variables of another user.
+/// it is root's own, whoever's variables it has (`su`, `sudo -E`).
 ///
 /// # Errors
-/// If the environment names no absolute path.
+/// If the environment names no absolute path, or one where somebody else can put or change something.
 pub fn state_directory() -> Result<PathBuf, Error> {
     // A relative path is to be ignored: XDG Base Directory Specification.
     let absolute =
@@ -26,23 +30,61 @@ pub fn state_directory() -> Result<PathBuf, Error> {
     let is_root = rustix::process::geteuid().is_root();
     let below = || home(absolute("HOME"), is_root).map(|home| home.join(".local/state"));
     let base = absolute("XDG_STATE_HOME").or_else(below).ok_or(Error::NoState)?;
-    let by_sudo = is_root && std::env::var_os("SUDO_UID").is_some();
-    let base =
-        if by_sudo && owner(&base) != Some(0) { home_of_root().join(".local/state") } else { base };
-    Ok(base.join("becalm"))
+    let is_roots = !is_root || !is_of_another(&base);
+    let base = if is_roots { base } else { home_of_root().join(".local/state") };
+    let state = base.join("becalm");
+    own(&state)?;
+    Ok(state)
+}
+
+/// The same, made if it is not there.
+///
+/// # Errors
+/// Those of [`state_directory`], and of making it.
+pub fn made_state_directory() -> Result<PathBuf, Error> {
+    let state = state_directory()?;
+    make_directory(&state)?;
+    // Another may have made it first.
+    own(&state)?;
+    Ok(state)
+}
+
+/// The state directory, as nobody but this user and root can change it. Where it is not there yet, whoever makes it
+/// asks again.
+fn own(state: &Path) -> Result<OwnDirectory, Error> {
+    OwnDirectory::at(state).map_err(foreign(state))
+}
+
+fn own_journals(state: &Path) -> Result<OwnDirectory, Error> {
+    own(state)?.below(JOURNALS).map_err(foreign(state))
+}
+
+/// The directory of a journal, of which all that is obeyed is this user's or root's.
+fn own_journal(journals: &OwnDirectory, state: &Path, id: &str) -> Result<PathBuf, Error> {
+    let asked = journals.below(id).and_then(|journal| {
+        journal.file(journal::FILE)?;
+        journal.below(journal::KEPT)
+    });
+    asked.map(|_| journals.path().join(id)).map_err(foreign(state))
+}
+
+fn foreign(state: &Path) -> impl FnOnce(ForeignPath) -> Error {
+    let state = state.to_owned();
+    move |why| Error::Foreign { state, why: Box::new(why) }
 }
 
 /// The home that the variable names, where it is there: none is made for an account that is to have
 /// none (`/nonexistent`). Of root, its own, where that is another user's: a directory
 /// that root made there would lock that user out. A service of systemd's may have no HOME.
 fn home(named: Option<PathBuf>, is_root: bool) -> Option<PathBuf> {
-    let own = named.filter(|home| home.is_dir() && (!is_root || owner(home) == Some(0)));
+    let own = named.filter(|home| home.is_dir() && (!is_root || !is_of_another(home)));
     own.or_else(|| is_root.then(home_of_root))
 }
 
-/// The owner of a path, or of the nearest directory above that is there.
-fn owner(path: &Path) -> Option<u32> {
-    path.ancestors().find_map(|directory| fs::metadata(directory).ok()).map(|found| found.uid())
+/// Whether a path, or a directory or link on the way, is another user's.
+fn is_of_another(path: &Path) -> bool {
+    let is_owner = |why: ForeignPath| matches!(why.reason, ForeignReason::Owner(_));
+    access::keeps_names(path).is_err_and(is_owner)
 }
 
 fn home_of_root() -> PathBuf {
@@ -68,9 +110,12 @@ pub(crate) struct Locked {
 /// If another becalm has it, or its filesystem has no locks; if it is asked to end meanwhile.
 pub(crate) fn lock(options: &Options) -> Result<Locked, Error> {
     let state = &options.state;
+    own(state)?;
     make_directory(&journals(state))?;
-    let path = state.join("lock");
-    let file = File::options().create(true).append(true).open(&path);
+    // Another may have made it first.
+    own_journals(state)?;
+    let path = own(state)?.file(LOCK).map_err(foreign(state))?;
+    let file = File::options().create(true).append(true).mode(0o600).open(&path);
     let file = file.map_err(|error| Error::at("open", &path, error))?;
     let (began, mut has_told) = (Instant::now(), false);
     loop {
@@ -98,7 +143,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Whether another becalm is applying or undoing now.
 pub(crate) fn is_busy(state: &Path) -> bool {
-    let Ok(file) = File::open(state.join("lock")) else { return false };
+    let Ok(Ok(lock)) = own(state).map(|state| state.file(LOCK)) else { return false };
+    let Ok(file) = File::open(lock) else { return false };
     rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK)
 }
 
@@ -118,15 +164,21 @@ impl Locked {
 
 /// The directories of all journals, the oldest first.
 pub(crate) fn journal_directories(state: &Path) -> Result<Vec<PathBuf>, Error> {
+    let journals = own_journals(state)?;
     let mut ids = ids(state)?;
     ids.sort_unstable();
-    Ok(ids.iter().map(|(day, number)| journals(state).join(format!("{day:08}-{number}"))).collect())
+    let directory = |(day, number)| own_journal(&journals, state, &format!("{day:08}-{number}"));
+    ids.into_iter().map(directory).collect()
 }
 
-/// The directory of the journal with that id, if there is one.
-pub(crate) fn journal_directory(state: &Path, id: &str) -> Option<PathBuf> {
-    parse(id)?;
-    Some(journals(state).join(id)).filter(|directory| directory.is_dir())
+/// The directory of the journal with that id.
+///
+/// # Errors
+/// If there is none, or somebody else can change it.
+pub(crate) fn journal_directory(state: &Path, id: &str) -> Result<PathBuf, Error> {
+    let there = parse(id).map(|_| journals(state).join(id)).filter(|directory| directory.is_dir());
+    there.ok_or_else(|| Error::Unknown { id: id.to_owned() })?;
+    own_journal(&own_journals(state)?, state, id)
 }
 
 /// Seconds since 1970.
@@ -153,7 +205,7 @@ pub(crate) fn civil(days: u64) -> (u64, u64, u64) {
 }
 
 fn journals(state: &Path) -> PathBuf {
-    state.join("journals")
+    state.join(JOURNALS)
 }
 
 /// Day and number of each journal.
@@ -180,7 +232,7 @@ fn parse(id: &str) -> Option<(u64, u64)> {
 
 /// Whether the state directory is there and can be written to, or can be made. Writes nothing.
 pub(crate) fn can_be_written(state: &Path) -> Result<(), Error> {
-    let journals = journals(state);
+    let journals = own_journals(state)?.path().to_owned();
     let there = journals.ancestors().find(|directory| directory.exists()).unwrap_or(Path::new("/"));
     rustix::fs::access(there, Access::WRITE_OK | Access::EXEC_OK)
         .map_err(|error| Error::at("write into the directory", there, error))

@@ -35,6 +35,10 @@ pub struct Undone {
     pub title: String,
     /// How much was taken back. What was as before already does not count.
     pub restored: Tally,
+    /// Each path that is as before again: first those that were there before, then what was added.
+    #[serde(with = "crate::text::paths")]
+    #[schemars(with = "Vec<crate::text::TextForm>")]
+    pub paths: Vec<PathBuf>,
     /// What has changed since, or cannot be taken back now, and was left as it is.
     pub skipped: Vec<Changed>,
     /// Directories that becalm had made and that are not empty: they stay.
@@ -56,8 +60,7 @@ pub struct Undone {
 /// After a failure in the midst of it, each file is as before or as after the application, and the
 /// same undo can be tried again.
 pub fn undo(id: &str, options: &Options, how: UndoOptions) -> Result<Undone, Error> {
-    let unknown = || Error::Unknown { id: id.to_owned() };
-    let directory = state::journal_directory(&options.state, id).ok_or_else(unknown)?;
+    let directory = state::journal_directory(&options.state, id)?;
     let _locked = if how.dry_run { None } else { Some(state::lock(options)?) };
     let story = Story::read(&directory)?;
     if matches!(&story.status, JournalStage::Undone { skipped } if skipped.is_empty()) {
@@ -101,6 +104,7 @@ pub fn undo(id: &str, options: &Options, how: UndoOptions) -> Result<Undone, Err
         id: id.to_owned(),
         title: story.title.clone(),
         restored: restored(&jobs),
+        paths: restored_paths(&jobs),
         skipped,
         left: Vec::new(),
     };
@@ -127,7 +131,7 @@ fn take_story_back(
     let times = DirectoryTimes::of(&jobs, &held).taking_back(&directories);
     let was_applied = story.status == JournalStage::Applied;
     let back = take_back_jobs(&mut journal, &story.id, jobs, (was_applied, &times), options)?;
-    (undone.restored, undone.left) = (back.restored, back.left);
+    (undone.restored, undone.paths, undone.left) = (back.restored, back.paths, back.left);
     undone.skipped.extend(back.stays);
     let is_back =
         |change: &&FileChange| !undone.skipped.iter().any(|it| concerns(&it.path, change));
@@ -142,6 +146,17 @@ fn take_story_back(
 /// How much is taken back by jobs.
 fn restored(jobs: &[FileWork]) -> Tally {
     Tally::of(jobs.iter().map(|job| job.change.inverse()).collect::<Vec<_>>().iter())
+}
+
+/// The paths of what is taken back by jobs, what goes last.
+fn restored_paths(jobs: &[FileWork]) -> Vec<PathBuf> {
+    let (gone, back): (Vec<_>, Vec<_>) = jobs.iter().partition(|job| job.change.turn().removes());
+    let sorted = |jobs: Vec<&FileWork>| {
+        let mut paths: Vec<_> = jobs.iter().flat_map(|job| job.change.paths().to_vec()).collect();
+        paths.sort_unstable();
+        paths
+    };
+    [sorted(back), sorted(gone)].concat()
 }
 
 /// Whether what is told of a path is told of a change: it is one of its paths, or of the directory that it is in.
@@ -201,6 +216,7 @@ fn drop_asides<'a>(
 #[derive(Default)]
 struct TakenBack {
     restored: Tally,
+    paths: Vec<PathBuf>,
     /// Directories that are not empty.
     left: Vec<PathBuf>,
     /// What could not be taken back.
@@ -251,7 +267,9 @@ fn take_back_jobs(
     }
     jobs.retain(|job| !committed.stays.iter().any(|it| concerns(&it.path, &job.change)));
     stays.extend(committed.stays);
-    Ok(TakenBack { restored: restored(&jobs), left: committed.left, stays })
+    let (restored, paths) = (restored(&jobs), restored_paths(&jobs));
+    let paths = paths.into_iter().filter(|path| !committed.left.contains(path)).collect();
+    Ok(TakenBack { restored, paths, left: committed.left, stays })
 }
 
 /// Writes what new files can be written; what stays for want of one.

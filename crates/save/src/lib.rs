@@ -99,10 +99,13 @@ fn beside<T>(
     let directory = directory_of(target);
     // What is wrong with it is said without the file's name of the moment.
     fs::metadata(&directory)?;
+    // Whose place it takes may not be for all to read: so it is nobody else's until it has that one's access.
+    let is_there = fs::metadata(target).is_ok_and(|there| there.is_file());
+    let mode = if is_there { 0o600 } else { 0o666 };
     let make = || {
         tempfile::Builder::new()
             .prefix(".becalm-")
-            .permissions(fs::Permissions::from_mode(0o666))
+            .permissions(fs::Permissions::from_mode(mode))
             .tempfile_in(directory)
     };
     let (file, unfinished) = Unfinished::begin(make, |path| fs::remove_file(path))?;
@@ -131,4 +134,36 @@ fn directory_of(file: &Path) -> PathBuf {
 fn is_same(there: &fs::Metadata, source: &Path) -> bool {
     fs::metadata(source)
         .is_ok_and(|source| (source.dev(), source.ino()) == (there.dev(), there.ino()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_the_place_of_a_closed_file_is_closed_while_it_is_written() {
+        let scene = tempfile::tempdir().unwrap();
+        let target = scene.path().join("answer");
+        let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o7777;
+        let beside = || {
+            let there = fs::read_dir(scene.path()).unwrap().map(|entry| entry.unwrap().path());
+            let mut beside = there.filter(|path| *path != target);
+            beside.next().unwrap()
+        };
+        let save = || {
+            let mut meanwhile = 0;
+            whole(&target, Path::new(""), |out| {
+                meanwhile = mode(&beside());
+                out.write_all(b"content")
+            })
+            .unwrap();
+            (meanwhile, mode(&target))
+        };
+        let (open, free) = save();
+        assert_eq!(open, free, "as the umask has it");
+        for there in [0o600, 0o640, 0o644] {
+            fs::set_permissions(&target, fs::Permissions::from_mode(there)).unwrap();
+            assert_eq!(save(), (0o600, there));
+        }
+    }
 }

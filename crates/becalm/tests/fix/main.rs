@@ -14,6 +14,7 @@ mod place;
 mod room;
 mod stories;
 mod undo;
+mod undo_foreign;
 
 /// The program under test.
 const BECALM: &str = env!("CARGO_BIN_EXE_becalm");

@@ -71,17 +71,38 @@ impl Applied {
     }
 }
 
+/// Whatever its title says.
+#[test]
+fn the_first_paths_are_named_and_how_many_more_there_are() {
+    let scene = Scene::new();
+    let name = |number: usize| format!("file-{number:02}");
+    let files: Vec<_> = (0..12).map(|it| scene.file(&name(it), "old", 0o644).into()).collect();
+    let id = apply(&scene, "elf bind app", files.iter().map(patch).collect());
+    let applied = Applied { scene, id };
+    let shown: String = files[..10].iter().map(|path| format!("  {}\n", path.display())).collect();
+    let said = applied.says(&["--dry-run"]);
+    assert!(said.contains(&format!(".\n{shown}  … and 2 more (--json shows all)\n")), "{said}");
+    let paths = &applied.json(&["--dry-run", "--json"])["undone"]["paths"];
+    let all: Vec<_> = files.iter().map(|path| path.to_str().unwrap()).collect();
+    assert_eq!(*paths, serde_json::json!(all));
+    let said = applied.says(&[]);
+    assert!(said.ends_with(&format!(".\n{shown}  … and 2 more\n")), "{said}");
+}
+
 #[test]
 fn without_an_id_the_last_is_undone_after_it_is_named() {
     let applied = applied();
     let said = applied.says(&[]);
     let id = &applied.id;
+    let paths = ["a", "b", "farm", "farm/a"].map(|name| format!("  {}\n", applied.scene.at(name)));
+    let paths = paths.concat();
     assert_eq!(
         said,
         format!(
             "The last is {id} (elf bind app).\n\
              Undid {id} (elf bind app): 2 files have their old bytes again, 1 link is gone, 1 directory is\n\
              gone.\n\
+             {paths}\
              What was started before, and opens libraries by name, may look where the links were.\n"
         )
     );

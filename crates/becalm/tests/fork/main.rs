@@ -6,6 +6,7 @@ mod builtins;
 mod by_path;
 mod counts;
 mod damaged;
+mod foreign;
 mod kept;
 mod limits;
 mod line_times;

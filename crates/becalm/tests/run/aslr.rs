@@ -1,8 +1,11 @@
 //! `becalm run --aslr`: memory lies where it should, in all ranks, and nothing else has changed.
 
+use std::fs::{self, Permissions, set_permissions};
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::process::Command;
 
 use crate::BECALM;
+use testkit::user::{is_root, scene_for_a_user};
 use testkit::{Ran, Scene, run};
 
 /// Says where its parts lie, and what it got from the limit of the stack.
@@ -217,4 +220,46 @@ fn json_says_which_layout_it_is() {
     let value: serde_json::Value = serde_json::from_str(&said.err()).unwrap();
     assert_eq!(value["aslr"]["job"], "SLURM_JOB_ID=7");
     assert!(value["aslr"]["layout"].as_str().unwrap().starts_with("layout:0x"), "{value}");
+}
+
+/// Who knows it knows where everything lies.
+#[test]
+fn a_secret_that_another_user_has_put_there_or_may_read_is_not_drawn_from() {
+    if !is_root() {
+        return;
+    }
+    for user in [12345, 0] {
+        let (scene, _) = scene_for_a_user(&[]);
+        chown(scene.directory(), Some(0), Some(0)).unwrap();
+        let home = scene.subdirectory("state");
+        set_permissions(&home, Permissions::from_mode(0o1777)).unwrap();
+        let state = scene.path("state").join("becalm");
+        let secret = state.join("layout-secret");
+        let drawn = || {
+            let (to, group) = (format!("--reuid={user}"), format!("--regid={user}"));
+            let mut command = clean(&scene, "setpriv");
+            command.args([&*to, &group, "--clear-groups", "--", &scene.at("becalm")]);
+            command.args(["run", "--json", "--aslr", "job", "--", "true"]);
+            run(command.env("SLURM_JOB_ID", "7"))
+        };
+        let refused = |why: &str| {
+            let ran = drawn();
+            assert_eq!(ran.code(), 125, "{user}: {}", ran.err());
+            assert!(ran.err().contains(why), "{user}: {}", ran.err());
+            assert!(ran.err().contains("give --seed"), "{user}: {}", ran.err());
+        };
+        assert_eq!(drawn().code(), 0);
+        for (mode, why) in [(0o644, "others may read it"), (0o666, "others than its owner may")] {
+            set_permissions(&secret, Permissions::from_mode(mode)).unwrap();
+            refused(why);
+        }
+        chown(&secret, Some(65534), None).unwrap();
+        refused("layout-secret: belongs to user 65534");
+        chown(&state, Some(65534), None).unwrap();
+        refused("state/becalm: belongs to user 65534");
+        // Nothing is made there, either.
+        fs::remove_file(&secret).unwrap();
+        refused("state/becalm: belongs to user 65534");
+        assert!(!secret.exists());
+    }
 }

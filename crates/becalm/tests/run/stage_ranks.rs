@@ -236,7 +236,7 @@ fn no_directory_of_anybody_else_is_used() {
     fs::remove_file(&planted).unwrap();
     // Where others may rename what is made.
     fs::set_permissions(&staging.dir, PermissionsExt::from_mode(0o777)).unwrap();
-    staging.refused(&mut command, "it has no sticky bit");
+    staging.refused(&mut command, "others could replace what is made in it");
     let _memory = Memory::new(&staging, "noexec,mode=1777");
     staging.refused(&mut command, "is mounted noexec");
 }

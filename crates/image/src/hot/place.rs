@@ -6,7 +6,7 @@
 
 use std::fs::{self, Metadata, OpenOptions};
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -28,8 +28,6 @@ const LEFT_ALONE: u64 = 20;
 const LEFT_FOR: Duration = Duration::from_secs(3600);
 /// The same, where nothing tells which processes are the job's.
 const LEFT_FOR_NO_JOB: Duration = Duration::from_secs(86_400);
-const OTHERS_WRITE: u32 = 0o022;
-const STICKY: u32 = 0o1000;
 
 /// A directory of the node for hot parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,10 +85,11 @@ fn is_free(path: &Path) -> Result<(), String> {
 
 fn has_room(directory: &Path, needed: u64) -> Result<(), String> {
     let there = fs::metadata(directory).map_err(|error| format!("cannot be used ({error})"))?;
-    let mode = there.permissions().mode();
-    if !there.is_dir() || (mode & OTHERS_WRITE != 0 && mode & STICKY == 0) {
-        return Err("is no directory in which a file stays its owner's".to_owned());
+    if !there.is_dir() {
+        return Err("is no directory".to_owned());
     }
+    access::keeps_names(directory)
+        .map_err(|why| format!("is no directory in which a file stays its owner's ({why})"))?;
     if is_shared(directory) {
         return Err("is on a filesystem that nodes share".to_owned());
     }

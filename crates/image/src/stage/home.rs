@@ -2,16 +2,13 @@
 
 use std::fs::{self, DirBuilder, Metadata};
 use std::io::ErrorKind;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use super::error::{self, ImageStageError};
 
 /// TMPFS_MAGIC and RAMFS_MAGIC of statfs(2).
 const MEMORY: [i64; 2] = [0x0102_1994, 0x8584_58f6];
-/// Others may write.
-const OTHERS_WRITE: u32 = 0o022;
-const STICKY: u32 = 0o1000;
 
 /// A directory in which this user's trees may be made.
 pub(super) struct StageParent {
@@ -46,10 +43,8 @@ fn usable(directory: &Path) -> Result<StageParent, ImageStageError> {
     if !there.is_dir() {
         return Err(wrong("is no directory"));
     }
-    let mode = there.permissions().mode();
-    if mode & OTHERS_WRITE != 0 && mode & STICKY == 0 {
-        return Err(wrong("others could replace what is made in it (it has no sticky bit)"));
-    }
+    access::keeps_names(directory)
+        .map_err(|why| wrong(&format!("others could replace what is made in it ({why})")))?;
     let about = rustix::fs::statvfs(directory).map_err(error::file(directory, "look at"))?;
     if about.f_flag.contains(rustix::fs::StatVfsMountFlags::NOEXEC) {
         return Err(wrong("is mounted noexec: no program could be started in it"));
@@ -84,7 +79,7 @@ impl Home {
             false => {
                 let why = format!(
                     "is not a directory that only this user can enter (mode {:o}, of user {}): \
-                     nothing in it is trusted",
+                     nothing in it is trusted; --stage=DIR names another place",
                     there.mode() & 0o7777,
                     there.uid()
                 );

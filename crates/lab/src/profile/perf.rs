@@ -156,8 +156,10 @@ impl SampleDirectory {
         const NAME: &str = "becalm-perf-";
         // Between the making and the lock.
         const MOMENT: Duration = Duration::from_secs(60);
-        Leftovers::Directories.clear(&std::env::temp_dir(), NAME, MOMENT);
-        let directory = tempfile::Builder::new().prefix(NAME).tempdir()?;
+        let directory = launch::temporary_directory(NAME)?;
+        if let Some(place) = directory.path().parent() {
+            Leftovers::Directories.clear(place, NAME, MOMENT);
+        }
         let used = File::open(directory.path())?;
         flock(&used, FlockOperation::LockShared)?;
         Ok(SampleDirectory { directory, _used: used })

@@ -3,9 +3,10 @@
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use access::{ForeignPath, OwnDirectory};
 use sha2::{Digest, Sha256};
 
 /// The file of the state directory that holds the user's secret.
@@ -25,9 +26,24 @@ pub enum SecretError {
         /// Why.
         error: io::Error,
     },
+    /// Somebody else can change it, or has put it there.
+    #[error("{why}; a secret that others know or choose is none: {}", way_out(.why))]
+    Foreign {
+        /// What, and whose it is.
+        #[from]
+        why: ForeignPath,
+    },
+    /// Others may read it.
+    #[error("{} is no secret: others may read it (remove it, and a new one is made)", .0.display())]
+    Open(PathBuf),
     /// The file holds something else.
     #[error("{} is no secret of becalm's (remove it, and a new one is made)", .0.display())]
     Malformed(PathBuf),
+}
+
+fn way_out(why: &ForeignPath) -> String {
+    let chmod = why.closing().map(|chmod| format!("{chmod}, or ")).unwrap_or_default();
+    format!("{chmod}set XDG_STATE_HOME to a directory that only you can write to")
 }
 
 /// A number that all who give the same words share.
@@ -54,17 +70,22 @@ pub fn fresh() -> Result<u64, SecretError> {
 /// # Errors
 /// [`SecretError`].
 pub fn secret(state: &Path) -> Result<Vec<u8>, SecretError> {
-    let path = state.join(SECRET);
-    match fs::read(&path) {
-        Ok(bytes) if bytes.len() == BYTES => Ok(bytes),
-        Ok(_) => Err(SecretError::Malformed(path)),
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            make(state, &path)?;
-            let bytes = fs::read(&path).map_err(at("read", &path))?;
-            (bytes.len() == BYTES).then_some(bytes).ok_or(SecretError::Malformed(path))
-        }
-        Err(error) => Err(at("read", &path)(error)),
+    if let Some(secret) = kept(state)? {
+        return Ok(secret);
     }
+    make(state, &state.join(SECRET))?;
+    kept(state)?.ok_or_else(|| at("read", &state.join(SECRET))(ErrorKind::NotFound.into()))
+}
+
+/// The secret, if there is one. It is looked at first whether anybody else may have put it there.
+fn kept(state: &Path) -> Result<Option<Vec<u8>>, SecretError> {
+    let path = OwnDirectory::at(state)?.file(SECRET)?;
+    let bytes = match fs::symlink_metadata(&path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Ok(about) if about.mode() & 0o077 != 0 => return Err(SecretError::Open(path)),
+        _ => fs::read(&path).map_err(at("read", &path))?,
+    };
+    if bytes.len() == BYTES { Ok(Some(bytes)) } else { Err(SecretError::Malformed(path)) }
 }
 
 /// Writes a secret beside, and links it: the link is either the first one, or another's is there,

@@ -60,9 +60,7 @@ impl PrivateDirectory {
         user: &User,
         cache: Option<&[u8]>,
     ) -> Result<PrivateDirectory, CacheBuildError> {
-        let directory = tempfile::Builder::new()
-            .prefix("becalm-cache-")
-            .tempdir()
+        let directory = launch::temporary_directory("becalm-cache-")
             .map_err(|error| CacheBuildError::at("mkdir", &std::env::temp_dir(), error))?;
         let elsewhere = PrivateDirectory { directory };
         let text = elsewhere.text(site);

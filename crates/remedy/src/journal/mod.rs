@@ -14,6 +14,10 @@ pub(crate) use story::{JournalStage, Story, temporary_prefix};
 
 use crate::{Error, pool};
 
+/// The file of the journal itself, in its directory.
+pub(crate) const FILE: &str = "journal";
+/// The directory of what was removed.
+pub(crate) const KEPT: &str = "kept";
 /// An empty file: it is there once files may have been renamed.
 const READY: &str = "ready";
 
@@ -32,6 +36,7 @@ impl Journal {
         let file = File::options()
             .append(true)
             .create_new(true)
+            .mode(0o600)
             .open(&path)
             .map_err(|error| Error::at("create", &path, error))?;
         sync_directory(&directory)?;
@@ -42,7 +47,7 @@ impl Journal {
     pub(crate) fn resume(story: &Story) -> Result<Journal, Error> {
         let path = path_in(&story.directory);
         // It is not there where becalm was interrupted before it had written anything.
-        let file = File::options().append(true).create(true).truncate(false).open(&path);
+        let file = File::options().append(true).create(true).mode(0o600).open(&path);
         let file = file
             .and_then(|file| file.set_len(story.whole_until).map(|()| file))
             .map_err(|error| Error::at("open", &path, error))?;
@@ -173,11 +178,11 @@ pub(crate) fn kept(directory: &Path, number: usize) -> PathBuf {
 
 /// Where the copies of removed files are.
 pub(crate) fn all_kept(directory: &Path) -> PathBuf {
-    directory.join("kept")
+    directory.join(KEPT)
 }
 
 fn path_in(directory: &Path) -> PathBuf {
-    directory.join("journal")
+    directory.join(FILE)
 }
 
 /// Waits until the entries of a directory are on the disk.

@@ -19,7 +19,8 @@ use super::BuiltinsError;
 pub(super) fn places() -> Vec<PathBuf> {
     let session = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     let session = session.filter(|path| path.is_dir());
-    // Where one has no room, forbids execution, or has another user's of that name, the next may do.
+    // Where one has no room, forbids execution, is another user's or has one of another user's of that
+    // name, the next may do.
     let own = [env::temp_dir(), "/tmp".into(), "/dev/shm".into(), "/var/tmp".into()];
     session.into_iter().chain(own).filter(|path| path.is_absolute() && is_plain(path)).collect()
 }
@@ -29,9 +30,10 @@ fn is_plain(path: &Path) -> bool {
     !path.as_os_str().as_bytes().iter().any(|byte| b"$`\"\\ :\t\n".contains(byte))
 }
 
-/// A directory for this user alone.
+/// A directory for this user alone, where nobody else can put another in its place.
 pub(super) fn own(place: &Path) -> Result<PathBuf, BuiltinsError> {
     let user = rustix::process::getuid().as_raw();
+    access::keeps_names(place)?;
     let own = place.join(format!("becalm-{user}"));
     private(&own, user)?;
     Ok(own)

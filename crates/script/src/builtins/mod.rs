@@ -36,6 +36,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use access::{ForeignPath, OwnDirectory};
 use hosts::Host;
 use kept::FoundPrograms;
 use programs::SearchPath;
@@ -117,6 +118,12 @@ pub enum BuiltinsError {
     /// A directory of that name is not this user's alone.
     #[error("{0}: not a directory of mode 0700 that is this user's own")]
     NotOurs(PathBuf),
+    /// Somebody else could put other libraries in their place.
+    #[error("{0}: what bash reads is not put there")]
+    Foreign(#[from] ForeignPath),
+    /// The same of what this process's own `BASH_ENV` names.
+    #[error("{0}: the BASH_ENV there is not read")]
+    ForeignShell(#[source] ForeignPath),
 }
 
 impl BuiltinsError {
@@ -189,6 +196,7 @@ fn below(
         return Err(BuiltinsError::Damaged(bash_env.to_path_buf()));
     }
     let directory = bash_env.parent().map(Path::to_path_buf).unwrap_or_default();
+    OwnDirectory::at(&directory).map_err(BuiltinsError::ForeignShell)?;
     if let Some(found) = kept::read(&directory, seen) {
         return Ok((directory, found));
     }

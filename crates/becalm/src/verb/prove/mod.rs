@@ -289,7 +289,8 @@ fn recordings_to_draw(
     if args.html.is_none() || plan.keep.is_some() {
         return Ok(None);
     }
-    let directory = tempfile::tempdir().context("a directory for recordings")?;
+    let directory =
+        launch::temporary_directory("becalm-prove-").context("a directory for recordings")?;
     plan.keep = Some(directory.path().to_owned());
     Ok(Some(directory))
 }

@@ -84,7 +84,7 @@ pub fn prepare(
         Ok(prepared) => prepared,
         // Nobody's script waits for a limit or a directory to be another.
         Err(why) if why.is_of_this_start() => {
-            if let BuiltinsError::Damaged(_) = &why {
+            if let BuiltinsError::Damaged(_) | BuiltinsError::ForeignShell(_) = &why {
                 variables.push(("BASH_ENV".into(), OsString::new()));
             }
             term::warn(&format!("--builtins is not done: {why}; the command runs without"));

@@ -55,6 +55,20 @@ pub fn render_forgotten(forgotten: &[Forgotten], dry_run: bool, columns: usize) 
     text
 }
 
+/// So many paths are shown, and how many more there are: whether it is what it is called, a few tell.
+const SHOWN: usize = 10;
+
+fn render_paths(undone: &Undone, dry_run: bool) -> String {
+    let paths = undone.paths.iter().take(SHOWN);
+    let mut text: String =
+        paths.map(|path| format!("  {}\n", plain(&path.to_string_lossy()))).collect();
+    if let Some(more) = undone.paths.len().checked_sub(SHOWN).filter(|more| *more > 0) {
+        let all = if dry_run { " (--json shows all)" } else { "" };
+        text.push_str(&format!("  … and {} more{all}\n", count(more as u64)));
+    }
+    text
+}
+
 /// What was taken back, or would be.
 pub fn render(undone: &Undone, args: &UndoArgs, columns: usize) -> String {
     let restored = undone.restored;
@@ -79,6 +93,7 @@ pub fn render(undone: &Undone, args: &UndoArgs, columns: usize) -> String {
     let verb = if args.dry_run { "Would undo" } else { "Undid" };
     let headline = format!("{verb} {} ({}): {said}.", undone.id, plain(&undone.title));
     let mut text = style::headline(&headline, columns);
+    text.push_str(&render_paths(undone, args.dry_run));
     for skipped in &undone.skipped {
         text.push_str(&format!("left as it is: {}\n", plain(&skipped.to_string())));
     }

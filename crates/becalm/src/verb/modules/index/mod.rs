@@ -77,7 +77,10 @@ impl Indexer {
         let site = ModulesSite::find(&environment)?;
         let store = IndexStore::of(&environment);
         let notes = SiteNotes::take(&environment)?;
-        let state = remedy::state_directory().ok();
+        let state = match remedy::state_directory() {
+            Err(remedy::Error::NoState) => None,
+            state => Some(state?),
+        };
         let journal = |state| IndexJournal::new(journal_options(state), "modules index".to_owned());
         let journal = state.map(journal);
         Ok(Indexer { environment, site, store, notes, journal: RefCell::new(journal) })
