@@ -60,10 +60,13 @@ pub enum AnswerState {
     Holds(RememberedAnswer),
 }
 
-/// What is known of a question, as it was last asked, wherever its answer went to.
+/// What is known of a question as it is asked here, as it was last asked, wherever its answer went to.
 pub fn state(question: &ModuleQuestion, store: &AnswerStore) -> AnswerState {
-    let answers = store.answers().unwrap_or_default();
-    let asked = answers.into_iter().filter(|answer| answer.question == *question);
+    let deciding: DecidingSurroundings = store.get(&question.name()).unwrap_or_default();
+    let asked = ProcessSurroundings::of_any_descriptors().filter_map(|surroundings| {
+        let kept: RememberedAnswer = store.get(&question.name_here(&surroundings, &deciding))?;
+        (kept.question == *question).then_some(kept)
+    });
     // Of two within a second, what was disturbed came first.
     let is_whole =
         |answer: &RememberedAnswer| !matches!(answer.outcome, AnswerOutcome::Disturbed(_));
@@ -111,6 +114,7 @@ pub fn ask(
     after: impl Fn(&[u8]) -> Option<String>,
 ) -> Result<Ended, AskError> {
     // Without one of them, nothing is remembered.
+    let store = store.filter(|_| !has_shells_complain());
     let memory = store.and_then(|store| Some((store, ProcessSurroundings::own()?)));
     let mut follow = true;
     if let Some((store, surroundings)) = &memory
@@ -155,7 +159,25 @@ fn given(
 }
 
 /// Have the loader show what a process is, of which being followed is a part (ld.so(8)).
-const SHOWING: [&str; 3] = ["LD_SHOW_AUXV", "LD_DEBUG", "LD_TRACE_LOADED_OBJECTS"];
+const SHOWING: [&str; 4] = ["LD_SHOW_AUXV", "LD_DEBUG", "LD_TRACE_LOADED_OBJECTS", "LD_AUDIT"];
+
+/// Whether bash, which Lmod starts where it is called sh, complains of its environment before it does anything
+/// (variables.c: `adjust_shell_level`, `initialize_shell_variables`).
+fn has_shells_complain() -> bool {
+    /// It says so from 1,000 on; each shell is one deeper.
+    const DEEPEST: u32 = 900;
+    std::env::vars_os().any(|(name, value)| match name.as_bytes() {
+        b"SHLVL" => {
+            !value.to_str().is_some_and(|level| level.parse().is_ok_and(|it: u32| it < DEEPEST))
+        }
+        b"BASH_COMPAT" => true,
+        name if name.starts_with(b"BASH_FUNC_") => {
+            let value = value.as_bytes();
+            !value.starts_with(b"() {") || !value.ends_with(b"}")
+        }
+        _ => false,
+    })
+}
 
 /// Whether lua evaluates something before any prelude: LUA_INIT, or LUA_INIT_5_3 and the like (lua(1)).
 fn is_lua_initialized(language: ToolLanguage) -> bool {

@@ -323,8 +323,9 @@ end
 -- A shell may also speak on the error channel, which nobody hears: where its locale is not there,
 -- and where it is to trace what it does.
 local function is_silent_shell()
-   -- The loader may have something to say of these.
-   if (getenv("LD_PRELOAD") or "") ~= "" then return false end
+   for name in ("%LOADER%"):gmatch("%S+") do
+      if (getenv(name) or "") ~= "" then return false end
+   end
    local link = package.loaded.posix and package.loaded.posix.readlink
    local target = look("/bin/sh") and link and link("/bin/sh")
    if type(target) ~= "string" then return false end
@@ -342,7 +343,8 @@ local function look_for(program)
    reads("BASH_FUNC_" .. program .. "%%")
    if getenv("BASH_FUNC_" .. program .. "%%") then return false end
    for directory in ((getenv("PATH") or "") .. ":"):gmatch("([^:]*):") do
-      if directory == "" or directory:sub(1, 1) ~= "/" then return false end
+      -- What begins with % is dash's to understand: files there define functions, or commands of its own come first.
+      if directory:sub(1, 1) ~= "/" or directory:find("%", 1, true) then return false end
       if look(directory .. "/" .. program) then
          return (directory == "/usr/bin" or directory == "/bin") and directory
       end

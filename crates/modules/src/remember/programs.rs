@@ -11,6 +11,19 @@ pub(super) const ASKED_BY_MODULEFILES: [&str; 9] =
 /// What they ask of the environment (the C library's getopt), and what finds them.
 const USUAL: &[&str] = &["OUTPUT_CHARSET", "PATH", "POSIXLY_CORRECT"];
 
+/// Have the loader load more than a program names, or say something of its own (ld.so(8)).
+pub(super) const STEERS_LOADER: [&str; 9] = [
+    "LD_PRELOAD",
+    "LD_AUDIT",
+    "LD_DEBUG",
+    "LD_PROFILE",
+    "LD_SHOW_AUXV",
+    "LD_TRACE_LOADED_OBJECTS",
+    "LD_TRACE_PRELINKING",
+    "LD_VERBOSE",
+    "LD_WARN",
+];
+
 /// Whether a program, by its own path, is followed: man-db's, which Modules asks at a shell's
 /// start where man looks for pages, coreutils', by which Lmod sums up what a modulefile does, and those that
 /// modulefiles ask.

@@ -91,6 +91,19 @@ impl ProcessSurroundings {
     /// that ends the tool (SIGXFSZ), and not becalm. The standard descriptors' kinds
     /// are among them, so that a terminal's answers and a pipe's do not take turns.
     pub fn own() -> Option<ProcessSurroundings> {
+        ProcessSurroundings::with([0, 1, 2].map(descriptor_kind))
+    }
+
+    /// The same, whatever the standard descriptors are.
+    pub fn of_any_descriptors() -> impl Iterator<Item = ProcessSurroundings> {
+        let each = || [0, libc::S_IFCHR, libc::S_IFIFO, libc::S_IFREG, libc::S_IFSOCK].into_iter();
+        let kinds = each().flat_map(move |input| {
+            each().flat_map(move |output| each().map(move |error| [input, output, error]))
+        });
+        kinds.filter_map(ProcessSurroundings::with)
+    }
+
+    fn with(descriptors: [u32; 3]) -> Option<ProcessSurroundings> {
         let mut digest = Sha256::new();
         let mut add = |bytes: &[u8]| add(&mut digest, bytes);
         let status = ProcessStatus::own()?;
@@ -103,8 +116,8 @@ impl ProcessSurroundings {
             add(name.to_bytes());
         }
         add(system.domainname().to_bytes());
-        for fd in 0..3 {
-            add(&descriptor_kind(fd).to_ne_bytes());
+        for kind in descriptors {
+            add(&kind.to_ne_bytes());
         }
         Some(ProcessSurroundings(digest))
     }

@@ -100,6 +100,11 @@ proc starts {command operation} {
 
 # Whether exec starts one program that is followed (programs.rs), and waits for it.
 proc is_known_program {words} {
+    foreach name {%LOADER%} {
+        if {[info exists ::env($name)] && $::env($name) ne {}} {
+            return 0
+        }
+    }
     foreach option {-ignorestderr -keepnewline --} {
         if {[lindex $words 0] eq $option} {
             set words [lrange $words 1 end]

@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use super::programs::ASKED_BY_MODULEFILES;
+use super::programs::{ASKED_BY_MODULEFILES, STEERS_LOADER};
 
 /// A first line is not longer (binfmt_script(5) takes 256 bytes).
 const LINE_MOST: u64 = 256;
@@ -46,6 +46,7 @@ impl ToolLanguage {
             ToolLanguage::Tcl => None,
             ToolLanguage::Lua => {
                 let text = include_str!("prelude.lua");
+                let text = text.replace("%LOADER%", &STEERS_LOADER.join(" "));
                 Some(text.replace("%PROGRAMS%", &ASKED_BY_MODULEFILES.join(" ")))
             }
         }
@@ -98,6 +99,7 @@ fn code_of(text: &str) -> String {
     let lines = text.lines().map(str::trim_start);
     let code = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
     let code: String = code.flat_map(|line| [line, "\n"]).collect();
+    let code = code.replace("%LOADER%", &STEERS_LOADER.join(" "));
     code.replace("%PROGRAMS%", &ASKED_BY_MODULEFILES.join("|"))
 }
 

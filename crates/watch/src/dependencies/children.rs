@@ -36,8 +36,10 @@ impl FollowedCommand<'_> {
     }
 
     /// What a child has done is part of what the command has done.
-    pub(super) fn child_ended(&mut self, process: &mut FollowedProcess) {
+    pub(super) fn child_ended(&mut self, process: &mut FollowedProcess, status: i32) {
         let child = process.child.take().unwrap_or_default();
+        let is_program = child.role == ChildRole::Followed && child.program.is_some();
+        self.program_failed |= status != 0 && is_program && !child.is_tool;
         // What the interpreter asks for, its prelude has said.
         self.trace.programs.extend(child.program.filter(|_| !child.is_tool));
     }

@@ -14,7 +14,9 @@ use super::cpu::SharedCpu;
 use super::held::{GOES_ON, HeldOutput};
 use super::notes::unescaped_note;
 use super::policy::{EnteredCall, NotedChild, PendingQuestion, unrepeatable};
-use super::process::{ChildProcess, ChildRole, FollowedProcess, InnerPipes, ProcessRole};
+use super::process::{
+    ChildProcess, ChildRole, DescriptorEnd, FollowedProcess, InnerPipes, ProcessRole, end_of_child,
+};
 use super::settled::FilesystemMargins;
 use super::temporary::TemporaryFiles;
 use super::ways::FollowedWays;
@@ -32,6 +34,9 @@ const DEPENDENCIES_MOST: usize = 100_000;
 
 /// A note has said that an interpreter is about to be made, and none that it is followed.
 const UNFOLLOWED: &str = "it makes an interpreter that is not followed";
+
+/// Tcl tells its number then (`errorCode`).
+const FAILED: &str = "a program that it starts fails";
 
 /// How a note begins that says what the next child depends on: the notes before it.
 const CHILD: &[u8] = b"child/";
@@ -73,6 +78,8 @@ pub(super) struct FollowedCommand<'a> {
     pub(super) pages: bool,
     /// Whether it has changed its environment.
     environment_changed: bool,
+    /// Whether a program that it has started has ended with another status than 0.
+    pub(super) program_failed: bool,
     /// When the command began, in seconds since 1970.
     pub(super) began: i64,
 }
@@ -113,6 +120,7 @@ impl<'a> FollowedCommand<'a> {
             asks_for_user: true,
             pages: false,
             environment_changed: false,
+            program_failed: false,
             began: now.as_secs() as i64,
         }
     }
@@ -184,11 +192,12 @@ impl<'a> FollowedCommand<'a> {
     fn ended(&mut self, end: &ThreadEnd) -> bool {
         let Some(mut process) = self.processes.remove(&end.tid) else { return false };
         if process.child.is_some() {
-            self.child_ended(&mut process);
+            self.child_ended(&mut process, end.status);
             return false;
         }
         let is_unfollowed = self.asks_for_user && self.trace.notes.iter().any(|it| it == b"user");
         self.trace.end = match (self.processes.is_empty(), self.temporary.is_left()) {
+            _ if self.program_failed => Err(unrepeatable(FAILED)),
             _ if is_unfollowed => Err(unrepeatable(UNFOLLOWED)),
             (false, _) => Err(unrepeatable("what it has started runs on")),
             (_, true) => Err(unrepeatable("it leaves a file that it has made")),
@@ -231,7 +240,8 @@ impl<'a> FollowedCommand<'a> {
                 self.executed(process)?;
             }
             // Becalm's own, before the command is executed.
-            PtraceStop::FilteredCall if !is_begun || process.is_ignored() => {}
+            PtraceStop::FilteredCall if !is_begun => {}
+            PtraceStop::FilteredCall if process.is_ignored() => self.ignored(thread, process)?,
             PtraceStop::FilteredCall => process.pending = self.entered(thread, process)?,
             PtraceStop::Call => {
                 if let Some(question) = process.pending.take() {
@@ -256,6 +266,22 @@ impl<'a> FollowedCommand<'a> {
             PtraceStop::Group(_) => return Err(disturbed("it was stopped")),
         }
         Ok(0)
+    }
+
+    /// What is known already of a child is not that it has something to complain of.
+    fn ignored(
+        &self,
+        thread: &StoppedThread,
+        process: &FollowedProcess,
+    ) -> Result<(), LeftBecause> {
+        let entry = self.entry(thread)?;
+        if !matches!(entry.call.known_name(), Some("write" | "writev")) {
+            return Ok(());
+        }
+        match end_of_child(self.pid, process.pid, entry.args[0] as i32, &self.pipes)? {
+            DescriptorEnd::Standard(_) => Err(unrepeatable("a program that it starts complains")),
+            _ => Ok(()),
+        }
     }
 
     /// What a call asks for that is about to be made; none where that is known already.
