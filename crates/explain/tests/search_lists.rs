@@ -45,7 +45,7 @@ fn what_a_program_searches_besides_is_none_of_the_variables() {
     let list = directories.join(":");
     directories.extend(numbered("/usr/lib/own", 6));
     let mut tale = Tale::of("/opt/bin/app", &["app"], &[("R_LIBS", &list)]);
-    searched(&mut tale, &directories, &numbered("Some/M", 20), 25);
+    searched(&mut tale, &directories, &numbered("M", 20), 25);
     let findings = tale.explained();
     let storm = only(&findings, Storm::SearchList);
     let title = "20 names were searched in up to 26 directories, 20 of them from R_LIBS";
