@@ -50,7 +50,7 @@ impl ScratchDirectory {
         first_place(|place| {
             let room = own_room(&place)?;
             Leftovers::Directories.clear(&room, prefix, MOMENT);
-            let directory = tempfile::Builder::new().prefix(prefix).tempdir_in(room)?;
+            let directory = made_in(&room, prefix)?;
             let used = File::open(directory.path()).ok();
             let used = used.filter(|used| flock(used, FlockOperation::LockShared).is_ok());
             let made = ScratchDirectory { directory, _used: used };
@@ -76,8 +76,14 @@ pub fn temporary_directory(prefix: &str) -> io::Result<TempDir> {
 fn temporary_in(places: Vec<PathBuf>, prefix: &str) -> io::Result<TempDir> {
     first_of(places, |place| {
         access::keeps_names(&place).map_err(io::Error::other)?;
-        tempfile::Builder::new().prefix(prefix).tempdir_in(place)
+        made_in(&place, prefix)
     })
+}
+
+/// Whatever the umask is, nobody else writes in it before its maker has.
+fn made_in(place: &Path, prefix: &str) -> io::Result<TempDir> {
+    let own = Permissions::from_mode(0o700);
+    tempfile::Builder::new().prefix(prefix).permissions(own).tempdir_in(place)
 }
 
 /// Where in a directory nobody but this user makes names: itself, or a directory of that user's in it.
