@@ -195,3 +195,27 @@ pub(crate) fn directory_of(file: &Path) -> &Path {
         _ => Path::new("."),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{set_permissions, write};
+
+    use super::*;
+
+    #[test]
+    fn an_image_in_the_place_of_another_is_its_makers_alone_until_it_has_that_ones_access() {
+        let scene = tempfile::tempdir().unwrap();
+        let target = scene.path().join("image");
+        write(&target, "old").unwrap();
+        let mode = |path: &Path| metadata(path).unwrap().mode() & 0o777;
+        for (how, first) in [(AccessMode::Plain, 0o600), (AccessMode::Executable, 0o700)] {
+            for there in [0o600, 0o640, 0o755] {
+                set_permissions(&target, Permissions::from_mode(there)).unwrap();
+                let image = Out::beside(&target, how).unwrap().unnamed();
+                assert_eq!(mode(image.path()), first);
+                image.keep().unwrap();
+                assert_eq!(mode(&target), there);
+            }
+        }
+    }
+}

@@ -50,7 +50,7 @@ impl ScratchDirectory {
         first_place(|place| {
             let room = own_room(&place)?;
             Leftovers::Directories.clear(&room, prefix, MOMENT);
-            let directory = tempfile::Builder::new().prefix(prefix).tempdir_in(room)?;
+            let directory = made_in(&room, prefix)?;
             let used = File::open(directory.path()).ok();
             let used = used.filter(|used| flock(used, FlockOperation::LockShared).is_ok());
             let made = ScratchDirectory { directory, _used: used };
@@ -70,10 +70,20 @@ impl ScratchDirectory {
 /// # Errors
 /// That of the first place, where none will do.
 pub fn temporary_directory(prefix: &str) -> io::Result<TempDir> {
-    first_of(shared_places(), |place| {
+    temporary_in(shared_places(), prefix)
+}
+
+fn temporary_in(places: Vec<PathBuf>, prefix: &str) -> io::Result<TempDir> {
+    first_of(places, |place| {
         access::keeps_names(&place).map_err(io::Error::other)?;
-        tempfile::Builder::new().prefix(prefix).tempdir_in(place)
+        made_in(&place, prefix)
     })
+}
+
+/// Whatever the umask is, nobody else writes in it before its maker has.
+fn made_in(place: &Path, prefix: &str) -> io::Result<TempDir> {
+    let own = Permissions::from_mode(0o700);
+    tempfile::Builder::new().prefix(prefix).permissions(own).tempdir_in(place)
 }
 
 /// Where in a directory nobody but this user makes names: itself, or a directory of that user's in it.
@@ -165,11 +175,38 @@ mod tests {
             assert_eq!(own_room(place.path()).unwrap(), own);
         }
         assert_eq!(fs::metadata(&room).unwrap().mode() & 0o777, 0o711);
+        // Anybody may rename it away, and make another.
+        fs::set_permissions(place.path(), Permissions::from_mode(0o777)).unwrap();
+        assert!(own_room(place.path()).is_err());
+        fs::set_permissions(place.path(), Permissions::from_mode(0o1777)).unwrap();
         // Of this name, and somebody else's to write to, or elsewhere.
         fs::set_permissions(&room, Permissions::from_mode(0o777)).unwrap();
         assert!(own_room(place.path()).is_err());
         fs::remove_dir(&room).unwrap();
         std::os::unix::fs::symlink(place.path(), &room).unwrap();
         assert!(own_room(place.path()).is_err());
+    }
+
+    #[test]
+    fn a_temporary_directory_is_made_where_nobody_else_can_put_another_in_its_place() {
+        let scene = tempfile::tempdir().unwrap();
+        let place = |name: &str, mode| {
+            let place = scene.path().join(name);
+            fs::create_dir(&place).unwrap();
+            fs::set_permissions(&place, Permissions::from_mode(mode)).unwrap();
+            place
+        };
+        let mut places = vec![place("open", 0o777), scene.path().join("none")];
+        let error = temporary_in(places.clone(), "it-").unwrap_err().to_string();
+        assert!(error.contains("open: others than its owner may write to it"), "{error}");
+        if rustix::process::geteuid().is_root() {
+            let theirs = place("theirs", 0o755);
+            std::os::unix::fs::chown(&theirs, Some(65534), None).unwrap();
+            places.insert(0, theirs);
+        }
+        places.push(place("sticky", 0o1777));
+        let made = temporary_in(places.clone(), "it-").unwrap();
+        assert_eq!(made.path().parent(), places.last().map(PathBuf::as_path));
+        assert_eq!(fs::metadata(made.path()).unwrap().mode() & 0o777, 0o700);
     }
 }

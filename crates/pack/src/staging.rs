@@ -1,6 +1,7 @@
 //! Where a pack and its program's copy are written before they have their names.
 
-use std::fs::{File, remove_dir_all, rename};
+use std::fs::{File, Permissions, remove_dir_all, rename};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use launch::Unfinished;
@@ -18,7 +19,10 @@ impl PackStaging {
     /// Makes it.
     pub fn beside(target: &Path) -> Result<PackStaging, PackError> {
         let parent = target.parent().unwrap_or(Path::new("/"));
-        let make = || tempfile::Builder::new().prefix(".becalm-").tempdir_in(parent);
+        // Whatever the umask is, what is in it is nobody else's to exchange.
+        let own = Permissions::from_mode(0o700);
+        let make =
+            || tempfile::Builder::new().prefix(".becalm-").permissions(own).tempdir_in(parent);
         let begun = Unfinished::begin(make, |path| remove_dir_all(path));
         let (directory, unfinished) = begun.map_err(PackError::at("write in", parent))?;
         Ok(PackStaging { directory, unfinished })

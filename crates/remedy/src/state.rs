@@ -176,9 +176,10 @@ pub(crate) fn journal_directories(state: &Path) -> Result<Vec<PathBuf>, Error> {
 /// # Errors
 /// If there is none, or somebody else can change it.
 pub(crate) fn journal_directory(state: &Path, id: &str) -> Result<PathBuf, Error> {
-    let there = parse(id).map(|_| journals(state).join(id)).filter(|directory| directory.is_dir());
-    there.ok_or_else(|| Error::Unknown { id: id.to_owned() })?;
-    own_journal(&own_journals(state)?, state, id)
+    let unknown = || Error::Unknown { id: id.to_owned() };
+    parse(id).ok_or_else(unknown)?;
+    let directory = own_journal(&own_journals(state)?, state, id)?;
+    if directory.is_dir() { Ok(directory) } else { Err(unknown()) }
 }
 
 /// Seconds since 1970.

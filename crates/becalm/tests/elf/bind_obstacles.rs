@@ -26,6 +26,8 @@ fn where_no_thread_may_be_started_one_does_all_of_it() {
     let state = site.scene.subdirectory("state");
     let owner = format!("{ALONE}:{ALONE}");
     run(Command::new("chown").args(["-R", &owner, &site.tree(), &state]));
+    // Below another user's directory, no state would be this one's own.
+    run(Command::new("chown").arg(&owner).arg(site.scene.directory()));
     let mut limited = Command::new("prlimit");
     limited.args(["--nproc=1", "setpriv", "--reuid", ALONE, "--regid", ALONE, "--clear-groups"]);
     limited.args([&*becalm, "elf", "bind", &site.tree()]);

@@ -202,8 +202,15 @@ fn below_a_directory_that_another_may_change_nothing_is_obeyed() {
     set_permissions(&shared, Permissions::from_mode(0o755)).unwrap();
     chown(&shared, Some(ATTACKER), None).unwrap();
     journal.is_refused(&shared, "belongs to user 65534");
+    // The user's own group, as useradd(8) makes it, and one with others in it.
+    chown(&shared, Some(VICTIM), Some(VICTIM)).unwrap();
+    set_permissions(&shared, Permissions::from_mode(0o775)).unwrap();
+    assert_eq!(journal.run(&["undo", "--dry-run"]).code(), 0);
+    chown(&shared, None, Some(1234)).unwrap();
+    journal.is_refused(&shared, "others than its owner may write to it (mode 775)");
     // The way there may be a link.
     chown(&shared, Some(0), None).unwrap();
+    set_permissions(&shared, Permissions::from_mode(0o755)).unwrap();
     let link = journal.scene.path("link");
     symlink(&shared, &link).unwrap();
     assert_eq!(journal.run_with(&link, &["undo", "--dry-run"]).code(), 0);

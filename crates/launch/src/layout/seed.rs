@@ -143,7 +143,9 @@ mod tests {
     #[test]
     fn a_secret_that_is_cut_is_refused() {
         let directory = tempfile::tempdir().unwrap();
-        fs::write(directory.path().join(SECRET), "short").unwrap();
+        let path = directory.path().join(SECRET);
+        fs::write(&path, "short").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         assert!(matches!(secret(directory.path()), Err(SecretError::Malformed(_))));
     }
 
