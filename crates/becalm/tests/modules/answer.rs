@@ -199,6 +199,9 @@ fn what_is_otherwise_each_time_is_not_remembered_and_it_is_said_why() {
         ("exec uname | cat", "it starts a program"),
         ("exec uname >@stderr", "it starts a program"),
         ("catch {exec uname --nosuch}", "it writes to a file"),
+        // Its number is in errorCode.
+        ("catch {exec readlink /nosuch}", "a program that it starts fails"),
+        ("setenv LD_TRACE_LOADED_OBJECTS 1; catch {exec uname -m}", "it starts a program"),
         // What is made after it is no file that Tcl makes for it.
         (
             "exec -ignorestderr uname; set new $env(HOME)/new; close [open $new {WRONLY CREAT EXCL}]; file delete $new",

@@ -263,6 +263,44 @@ fn what_modulefiles_ask_a_known_program_is_remembered_with_what_that_looked_at()
     });
 }
 
+/// dash reads a directory of PATH that ends with `%func` as files that define functions.
+#[test]
+fn functions_that_the_shell_finds_over_path_are_the_shells_to_call() {
+    everywhere(|scene| {
+        scene.file("core/asks/1.lua", "setenv(\"MACHINE\", capture(\"uname -m\"))\n");
+        scene.file("functions/uname", "uname() { echo function; }\n");
+        let path = format!("{}%func:/usr/bin:/bin", scene.at("functions").display());
+        scene.environment.insert("PATH".into(), path);
+        let words = ["bash", "load", "asks"];
+        let real = scene.real(&words);
+        assert!(real.1.contains("function"), "{real:?}");
+        assert_eq!([scene.asked(&words), scene.asked(&words)], [real.clone(), real]);
+    });
+}
+
+/// Lmod starts `stty` for the width of a terminal, in an environment that modulefiles have changed.
+#[test]
+fn what_the_loader_complains_of_in_what_lmod_starts_is_shown_each_time() {
+    everywhere(|scene| {
+        scene.file("core/audits/1.lua", "setenv(\"LD_AUDIT\", \"/nosuch.so\")\n");
+        let words = ["bash", "load", "audits"];
+        let real = scene.real(&words);
+        assert_eq!([scene.asked(&words), scene.asked(&words)], [real.clone(), real]);
+    });
+}
+
+#[test]
+fn why_is_said_of_the_environment_that_asks() {
+    everywhere(|scene| {
+        let words = ["bash", "load", "gcc"];
+        scene.remember(&words);
+        let core = scene.environment.insert("MODULEPATH".into(), "/nosuch".into()).unwrap();
+        assert!(scene.why(&words).1.starts_with("not asked yet"), "{:?}", scene.why(&words));
+        scene.environment.insert("MODULEPATH".into(), core);
+        assert!(scene.is_remembered(&words));
+    });
+}
+
 #[test]
 fn what_cannot_be_given_again_is_left_to_lmod_each_time() {
     everywhere(|scene| {

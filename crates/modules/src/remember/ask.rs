@@ -161,14 +161,20 @@ fn given(
 /// Have the loader show what a process is, of which being followed is a part (ld.so(8)).
 const SHOWING: [&str; 4] = ["LD_SHOW_AUXV", "LD_DEBUG", "LD_TRACE_LOADED_OBJECTS", "LD_AUDIT"];
 
-/// Whether bash, which Lmod starts where it is called sh, complains of its environment before it does anything
-/// (variables.c: `adjust_shell_level`, `initialize_shell_variables`).
+/// Whether bash, which Lmod starts where it is called sh, complains of its environment before it does anything.
 fn has_shells_complain() -> bool {
+    std::env::vars_os().any(|(name, value)| bash_complains(name.as_bytes(), &value))
+}
+
+/// Whether bash complains of a variable (variables.c: `adjust_shell_level`, `set_compat_level`,
+/// `initialize_shell_variables`): functions that it has exported itself are whole.
+fn bash_complains(name: &[u8], value: &OsStr) -> bool {
     /// It says so from 1,000 on; each shell is one deeper.
     const DEEPEST: u32 = 900;
-    std::env::vars_os().any(|(name, value)| match name.as_bytes() {
+    match name {
         b"SHLVL" => {
-            !value.to_str().is_some_and(|level| level.parse().is_ok_and(|it: u32| it < DEEPEST))
+            let level = value.to_str().and_then(|level| level.parse::<u32>().ok());
+            level.is_none_or(|level| level > DEEPEST)
         }
         b"BASH_COMPAT" => true,
         name if name.starts_with(b"BASH_FUNC_") => {
@@ -176,7 +182,7 @@ fn has_shells_complain() -> bool {
             !value.starts_with(b"() {") || !value.ends_with(b"}")
         }
         _ => false,
-    })
+    }
 }
 
 /// Whether lua evaluates something before any prelude: LUA_INIT, or LUA_INIT_5_3 and the like (lua(1)).
@@ -388,4 +394,30 @@ fn keep(
     let name = question.name_here(surroundings, &all);
     store.put(&name, &RememberedAnswer::of(question.clone(), trace, notes.pager, began))?;
     if store.is_full() { store.tidy() } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_what_it_exports_itself_bash_does_not_complain() {
+        let complains = |name: &str, value: &str| bash_complains(name.as_bytes(), value.as_ref());
+        for (name, value) in [
+            ("SHLVL", "3"),
+            ("BASH_FUNC_module%%", "() {  _module_raw \"$@\" 2>&1\n}"),
+            ("BASH", "x"),
+        ] {
+            assert!(!complains(name, value), "{name}");
+        }
+        for (name, value) in [
+            ("SHLVL", "1001"),
+            ("SHLVL", "deep"),
+            ("BASH_COMPAT", "foo"),
+            ("BASH_FUNC_x%%", "() { echo broken"),
+            ("BASH_FUNC_x%%", "() { :; }; echo shock"),
+        ] {
+            assert!(complains(name, value), "{name}={value}");
+        }
+    }
 }
