@@ -425,7 +425,9 @@ fn what_an_ordinary_user_cannot_keep_is_refused_before_anything_is_written() {
     );
     fs::set_permissions(scene.at("blind"), fs::Permissions::from_mode(0o700)).unwrap();
     assert_eq!(bytes(&blind), b"old");
-    assert_eq!(scene.entries(), []);
+    // What the user has applied is his, and not root's to obey.
+    assert_eq!(fs::read_dir(scene.state().join("journals")).unwrap().count(), 0);
+    assert!(matches!(remedy::list(&scene.state()), Err(Error::Foreign { .. })));
     assert_eq!(apply(&own), "");
     assert_eq!(bytes(&own), b"new");
     // In a directory like /tmp, everyone may replace what is their own.
