@@ -241,15 +241,26 @@ pub(crate) fn can_be_written(state: &Path) -> Result<(), Error> {
 
 /// Makes a directory for this user alone, and those above it; all of them are on the disk then.
 pub(crate) fn make_directory(directory: &Path) -> Result<(), Error> {
-    match DirBuilder::new().mode(0o700).create(directory) {
+    let failed = |error| Error::at("create the directory", directory, error);
+    match make_one(directory) {
         Ok(()) => directory.parent().map_or(Ok(()), sync_directory),
         Err(error) if error.kind() == ErrorKind::AlreadyExists && directory.is_dir() => Ok(()),
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            make_directory(directory.parent().ok_or(Error::NoState)?)?;
-            make_directory(directory)
+            let above = directory.parent().ok_or(Error::NoState)?;
+            make_directory(above)?;
+            match make_one(directory) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+                // In /proc, also where the one above is there.
+                made => made.map_err(failed),
+            }?;
+            sync_directory(above)
         }
-        Err(error) => Err(Error::at("create the directory", directory, error)),
+        Err(error) => Err(failed(error)),
     }
+}
+
+fn make_one(directory: &Path) -> std::io::Result<()> {
+    DirBuilder::new().mode(0o700).create(directory)
 }
 
 #[cfg(test)]
@@ -271,6 +282,15 @@ mod tests {
         assert_eq!(home(gone.clone(), false), None);
         assert_eq!(home(gone, true), Some(home_of_root()));
         assert_eq!(home(None, true), Some(home_of_root()));
+    }
+
+    #[test]
+    fn where_no_directory_can_be_made_that_is_said() {
+        let error = make_directory(Path::new("/proc/none/becalm")).unwrap_err().to_string();
+        assert!(error.starts_with("/proc/none: create the directory: "), "{error}");
+        let scene = tempfile::tempdir().unwrap();
+        make_directory(&scene.path().join("a/b/c")).unwrap();
+        assert!(scene.path().join("a/b/c").is_dir());
     }
 
     #[test]
