@@ -86,7 +86,7 @@ pub use manifest::{Manifest, ManifestEntry, manifest};
 pub use plan::{Counts, Edit, Plan, PredictedCounts, Seen, Step};
 pub use pool::each as each_at_once;
 pub use renew::renew;
-pub use state::{made_state_directory, state_directory};
+pub use state::{made_state_directory, state_directory, unasked_state_directory};
 pub use tally::Tally;
 pub use undo::{UndoOptions, Undone, undo};
 

@@ -15,6 +15,7 @@ use rustix::io::Errno;
 use crate::journal::{self, sync_directory};
 use crate::{Error, Options};
 
+const BECALM: &str = "becalm";
 const JOURNALS: &str = "journals";
 const LOCK: &str = "lock";
 
@@ -24,17 +25,50 @@ const LOCK: &str = "lock";
 /// # Errors
 /// If the environment names no absolute path, or one where somebody else can put or change something.
 pub fn state_directory() -> Result<PathBuf, Error> {
+    obeyed(named()?, is_root())
+}
+
+/// A state directory, or root's own in the place of one that is below another user's.
+fn obeyed(state: PathBuf, is_root: bool) -> Result<PathBuf, Error> {
+    match own(&state) {
+        Err(Error::Foreign { why, .. }) if is_root && is_below_anothers(&why, &state) => {
+            let state = below(home_of_root());
+            own(&state).map(|_| state)
+        }
+        asked => asked.map(|_| state),
+    }
+}
+
+/// The same for what is neither obeyed nor trusted before it has shown that it is this user's: to a user, it takes no look
+/// at the way there.
+///
+/// # Errors
+/// Those of [`state_directory`].
+pub fn unasked_state_directory() -> Result<PathBuf, Error> {
+    if is_root() { state_directory() } else { named() }
+}
+
+/// The one that the environment names.
+fn named() -> Result<PathBuf, Error> {
     // A relative path is to be ignored: XDG Base Directory Specification.
     let absolute =
         |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let is_root = rustix::process::geteuid().is_root();
-    let below = || home(absolute("HOME"), is_root).map(|home| home.join(".local/state"));
-    let base = absolute("XDG_STATE_HOME").or_else(below).ok_or(Error::NoState)?;
-    let is_roots = !is_root || !is_of_another(&base);
-    let base = if is_roots { base } else { home_of_root().join(".local/state") };
-    let state = base.join("becalm");
-    own(&state)?;
-    Ok(state)
+    let of_home = || home(absolute("HOME"), is_root()).map(below);
+    let named = absolute("XDG_STATE_HOME").map(|base| base.join(BECALM));
+    named.or_else(of_home).ok_or(Error::NoState)
+}
+
+fn below(home: PathBuf) -> PathBuf {
+    home.join(".local/state").join(BECALM)
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Whether a directory or link on the way to a path is another user's, rather than what is there.
+fn is_below_anothers(why: &ForeignPath, path: &Path) -> bool {
+    matches!(why.reason, ForeignReason::Owner(_)) && why.path != path
 }
 
 /// The same, made if it is not there.
@@ -74,17 +108,10 @@ fn foreign(state: &Path) -> impl FnOnce(ForeignPath) -> Error {
 }
 
 /// The home that the variable names, where it is there: none is made for an account that is to have
-/// none (`/nonexistent`). Of root, its own, where that is another user's: a directory
-/// that root made there would lock that user out. A service of systemd's may have no HOME.
+/// none (`/nonexistent`). A service of systemd's may have no HOME.
 fn home(named: Option<PathBuf>, is_root: bool) -> Option<PathBuf> {
-    let own = named.filter(|home| home.is_dir() && (!is_root || !is_of_another(home)));
-    own.or_else(|| is_root.then(home_of_root))
-}
-
-/// Whether a path, or a directory or link on the way, is another user's.
-fn is_of_another(path: &Path) -> bool {
-    let is_owner = |why: ForeignPath| matches!(why.reason, ForeignReason::Owner(_));
-    access::keeps_names(path).is_err_and(is_owner)
+    let there = named.filter(|home| home.is_dir());
+    there.or_else(|| is_root.then(home_of_root))
 }
 
 fn home_of_root() -> PathBuf {
@@ -270,14 +297,23 @@ mod tests {
     #[test]
     fn root_keeps_nothing_in_the_home_of_another_user() {
         let directory = tempfile::tempdir().unwrap();
-        let named = Some(directory.path().to_owned());
-        assert_eq!(home(named.clone(), false), named);
+        let named = directory.path().to_owned();
+        for is_root in [false, true] {
+            assert_eq!(home(Some(named.clone()), is_root), Some(named.clone()));
+            assert_eq!(obeyed(below(named.clone()), is_root).unwrap(), below(named.clone()));
+        }
         // An ordinary user's is another's than root's already.
         if rustix::process::geteuid().is_root() {
-            assert_eq!(home(named.clone(), true), named);
-            std::os::unix::fs::chown(directory.path(), Some(65534), None).unwrap();
+            std::os::unix::fs::chown(&named, Some(65534), None).unwrap();
+            assert_eq!(obeyed(below(named.clone()), true).unwrap(), below(home_of_root()));
+            assert!(matches!(obeyed(below(named.clone()), false), Err(Error::Foreign { .. })));
+            // What another has put in a directory of root's is refused.
+            let planted = directory.path().join("planted");
+            std::fs::create_dir(&planted).unwrap();
+            std::os::unix::fs::chown(&planted, Some(65534), None).unwrap();
+            std::os::unix::fs::chown(&named, Some(0), None).unwrap();
+            assert!(matches!(obeyed(planted, true), Err(Error::Foreign { .. })));
         }
-        assert_eq!(home(named, true), Some(home_of_root()));
         let gone = Some(directory.path().join("gone"));
         assert_eq!(home(gone.clone(), false), None);
         assert_eq!(home(gone, true), Some(home_of_root()));

@@ -115,7 +115,8 @@ fn answer(tool: Option<&Path>, way: AnsweringWay, words: Vec<OsString>) -> Resul
         Some(script) => script,
         None => found.map_err(Failure::of_command)?,
     };
-    let store = remedy::state_directory().map(|state| AnswerStore::below(&state));
+    // Each file there is looked at before it is believed.
+    let store = remedy::unasked_state_directory().map(|state| AnswerStore::below(&state));
     let question = ModuleQuestion::new(&script, words);
     if way == AnsweringWay::Why {
         return why(&question, &store?);
