@@ -4,7 +4,7 @@
 
 use std::fs::{self, DirBuilder, File};
 use std::io::ErrorKind;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -39,13 +39,20 @@ fn obeyed(state: PathBuf, is_root: bool) -> Result<PathBuf, Error> {
     }
 }
 
-/// The same for what is neither obeyed nor trusted before it has shown that it is this user's: to a user, it takes no look
-/// at the way there.
+/// The same for what is believed only where each file shows that it is this user's: one look at whose the directory is, for
+/// root, and none at the way there.
 ///
 /// # Errors
-/// Those of [`state_directory`].
+/// If the environment names no absolute path.
 pub fn unasked_state_directory() -> Result<PathBuf, Error> {
-    if is_root() { state_directory() } else { named() }
+    let state = named()?;
+    let is_roots = !is_root() || owner(&state) == Some(0);
+    Ok(if is_roots { state } else { below(home_of_root()) })
+}
+
+/// The owner of a path, or of the nearest directory above that is there.
+fn owner(path: &Path) -> Option<u32> {
+    path.ancestors().find_map(|directory| fs::metadata(directory).ok()).map(|found| found.uid())
 }
 
 /// The one that the environment names.
