@@ -215,11 +215,8 @@ fn asked_to_end_while_it_measures_it_takes_the_calm_file_back() {
     let before = story.picture();
     let line = format!("exec becalm fix --apply --runs=2 -- {}", story.command);
     let becalm = story.shell(&line).stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
-    let state = story.scene.at("home/.local/state/becalm");
-    let is_applied = || {
-        let entries = remedy::list(Path::new(&state)).unwrap_or_default();
-        entries.iter().any(|entry| entry.status == remedy::Status::Applied)
-    };
+    // Nobody else is told.
+    let is_applied = || story.types("becalm undo --list").out().contains(" applied ");
     while !is_applied() {
         std::thread::sleep(Duration::from_millis(10));
     }
