@@ -86,7 +86,7 @@ fn what_a_modulefile_asks_a_known_program_is_remembered_with_what_that_looked_at
         fs::write(scene.at("site"), "north\n").unwrap();
         let asks = format!(
             "#%Module\nsetenv MACHINE [exec uname -m]\nsetenv LINK [exec -- readlink {0}/link]\n\
-             setenv SITE [exec cat {0}/site]\nsetenv OWN [catch {{exec realpath -e {0}/own 2>/dev/null}}]\n\
+             setenv SITE [exec cat {0}/site]\nsetenv OWN [exec realpath {0}/own 2>/dev/null]\n\
              setenv HERE [exec realpath .]\nsetenv HOST [exec /bin/hostname]\n",
             scene.at("").display()
         );

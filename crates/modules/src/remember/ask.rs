@@ -60,17 +60,23 @@ pub enum AnswerState {
     Holds(RememberedAnswer),
 }
 
-/// What is known of a question as it is asked here, as it was last asked, wherever its answer went to.
+/// What is known of a question as it is asked here, or else as it was last asked; wherever its answer went to.
 pub fn state(question: &ModuleQuestion, store: &AnswerStore) -> AnswerState {
     let deciding: DecidingSurroundings = store.get(&question.name()).unwrap_or_default();
-    let asked = ProcessSurroundings::of_any_descriptors().filter_map(|surroundings| {
+    let here = ProcessSurroundings::of_any_descriptors().filter_map(|surroundings| {
         let kept: RememberedAnswer = store.get(&question.name_here(&surroundings, &deciding))?;
         (kept.question == *question).then_some(kept)
     });
+    let anywhere = || {
+        let answers = store.answers().unwrap_or_default();
+        answers.into_iter().filter(|answer| answer.question == *question)
+    };
     // Of two within a second, what was disturbed came first.
     let is_whole =
         |answer: &RememberedAnswer| !matches!(answer.outcome, AnswerOutcome::Disturbed(_));
-    let Some(kept) = asked.max_by_key(|answer| (answer.answered, is_whole(answer))) else {
+    let order = |answer: &RememberedAnswer| (answer.answered, is_whole(answer));
+    let kept = here.max_by_key(order).or_else(|| anywhere().max_by_key(order));
+    let Some(kept) = kept else {
         return AnswerState::NotAsked;
     };
     match kept.changed_among(|dependency| !dependency.is_of_process()).cloned() {

@@ -162,7 +162,7 @@ fn not_asked(store: &AnswerStore) -> String {
         Some((directory, error)) => {
             format!("never remembered: cannot write to {}: {error}", directory.display())
         }
-        None => "not asked yet, or not in this environment".to_owned(),
+        None => "not asked yet".to_owned(),
     }
 }
 
