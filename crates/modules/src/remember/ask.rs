@@ -120,7 +120,7 @@ pub fn ask(
     after: impl Fn(&[u8]) -> Option<String>,
 ) -> Result<Ended, AskError> {
     // Without one of them, nothing is remembered.
-    let store = store.filter(|_| !has_shells_complain());
+    let store = store.filter(|_| !shells_complain());
     let memory = store.and_then(|store| Some((store, ProcessSurroundings::own()?)));
     let mut follow = true;
     if let Some((store, surroundings)) = &memory
@@ -164,11 +164,11 @@ fn given(
     give(&output, pager, ended)
 }
 
-/// Have the loader show what a process is, of which being followed is a part (ld.so(8)).
+/// Have the loader show what a process is, of which being followed is a part, or tell another library of it (ld.so(8)).
 const SHOWING: [&str; 4] = ["LD_SHOW_AUXV", "LD_DEBUG", "LD_TRACE_LOADED_OBJECTS", "LD_AUDIT"];
 
 /// Whether bash, which Lmod starts where it is called sh, complains of its environment before it does anything.
-fn has_shells_complain() -> bool {
+fn shells_complain() -> bool {
     std::env::vars_os().any(|(name, value)| bash_complains(name.as_bytes(), &value))
 }
 

@@ -9,7 +9,9 @@ use std::path::Path;
 
 use super::follow::{FollowedCommand, disturbed};
 use super::policy::{NotedChild, PendingQuestion, unrepeatable};
-use super::process::{ChildProcess, ChildRole, FollowedProcess, StartedProgram};
+use super::process::{
+    ChildProcess, ChildRole, DescriptorEnd, FollowedProcess, StartedProgram, end_of_child,
+};
 use super::{LeftBecause, StatAttributes};
 use crate::ptrace::{Resume, StoppedThread};
 
@@ -42,6 +44,22 @@ impl FollowedCommand<'_> {
         self.program_failed |= status != 0 && is_program && !child.is_tool;
         // What the interpreter asks for, its prelude has said.
         self.trace.programs.extend(child.program.filter(|_| !child.is_tool));
+    }
+
+    /// A child of which is known already what it says has nothing to complain of; else this cannot be repeated.
+    pub(super) fn ignored(
+        &self,
+        thread: &StoppedThread,
+        process: &FollowedProcess,
+    ) -> Result<(), LeftBecause> {
+        let entry = self.entry(thread)?;
+        if !matches!(entry.call.known_name(), Some("write" | "writev")) {
+            return Ok(());
+        }
+        match end_of_child(self.pid, process.pid, entry.args[0] as i32, &self.pipes)? {
+            DescriptorEnd::Standard(_) => Err(unrepeatable("a program that it starts complains")),
+            _ => Ok(()),
+        }
     }
 
     /// Whether a child may become a program: one with other rights would not get them.

@@ -14,9 +14,7 @@ use super::cpu::SharedCpu;
 use super::held::{GOES_ON, HeldOutput};
 use super::notes::unescaped_note;
 use super::policy::{EnteredCall, NotedChild, PendingQuestion, unrepeatable};
-use super::process::{
-    ChildProcess, ChildRole, DescriptorEnd, FollowedProcess, InnerPipes, ProcessRole, end_of_child,
-};
+use super::process::{ChildProcess, ChildRole, FollowedProcess, InnerPipes, ProcessRole};
 use super::settled::FilesystemMargins;
 use super::temporary::TemporaryFiles;
 use super::ways::FollowedWays;
@@ -268,22 +266,6 @@ impl<'a> FollowedCommand<'a> {
         Ok(0)
     }
 
-    /// What is known already of a child is not that it has something to complain of.
-    fn ignored(
-        &self,
-        thread: &StoppedThread,
-        process: &FollowedProcess,
-    ) -> Result<(), LeftBecause> {
-        let entry = self.entry(thread)?;
-        if !matches!(entry.call.known_name(), Some("write" | "writev")) {
-            return Ok(());
-        }
-        match end_of_child(self.pid, process.pid, entry.args[0] as i32, &self.pipes)? {
-            DescriptorEnd::Standard(_) => Err(unrepeatable("a program that it starts complains")),
-            _ => Ok(()),
-        }
-    }
-
     /// What a call asks for that is about to be made; none where that is known already.
     fn entered(
         &mut self,
@@ -346,7 +328,7 @@ impl<'a> FollowedCommand<'a> {
         }
     }
 
-    fn entry(&self, thread: &StoppedThread) -> Result<CallEntry, LeftBecause> {
+    pub(super) fn entry(&self, thread: &StoppedThread) -> Result<CallEntry, LeftBecause> {
         let unknown = || disturbed("a call could not be read");
         match thread.syscall_info(self.source, true).map_err(|_| unknown())? {
             SyscallInfo::Entry { arch, ip, number, args, .. } => {
